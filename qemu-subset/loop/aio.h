@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* AioContext: the event loop of one thread, its handlers, bottom halves and submission sections. */
+#ifndef LOOP_AIO_H
+#define LOOP_AIO_H
+
+#include "base/error.h"
+#include "base/list.h"
+#include "loop/stats.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/*
+ * One thread, its home, runs a context. Any thread may call what is marked [any]; everything else is home-only
+ * and asserts it. One pass of aio_poll() is: deadline, user-space polling, wait, dispatch, bottom halves, timers.
+ */
+typedef struct AioContext AioContext;
+
+typedef enum AioMonitor {
+    AIO_MONITOR_AUTO, /* the best that works: io_uring, then epoll, then poll */
+    AIO_MONITOR_POLL,
+    AIO_MONITOR_EPOLL,
+    AIO_MONITOR_IO_URING,
+    AIO_MONITOR_LINUX_AIO,
+    AIO_MONITOR__MAX,
+} AioMonitor;
+
+/* io_uring_setup flags that a context asks for; the kernel may refuse some (aio_context_uring_flags() tells). */
+#define AIO_URING_SINGLE_ISSUER (1u << 0)
+#define AIO_URING_COOP_TASKRUN (1u << 1) /* with TASKRUN_FLAG */
+#define AIO_URING_NO_SQARRAY (1u << 2)
+#define AIO_URING_DEFER_TASKRUN (1u << 3)
+#define AIO_URING_REGISTERED_RING (1u << 4)
+#define AIO_URING_AUTO (1u << 31) /* what suits the kind of context */
+
+typedef struct AioContextConfig {
+    const char *name;       /* for reports; copied */
+    AioMonitor monitor;     /* a monitor asked for by name fails if it cannot be had; AUTO falls back */
+    unsigned int uring_flags; /* AIO_URING_* */
+    unsigned int max_events;  /* kernel AIO context size; 0: 1024 */
+    bool is_main;             /* the main loop's context: never polls in user space */
+} AioContextConfig;
+
+/*
+ * Create a context whose home is the calling thread, and make it that thread's current one. Kernel objects are made
+ * here, so the ring belongs to the thread that submits to it. Returns NULL with @errp set on failure.
+ */
+AioContext *aio_context_new(const AioContextConfig *cfg, Error **errp);
+
+/* [any] References keep the memory; only the home destroys kernel objects, with aio_context_shutdown(). */
+AioContext *aio_context_ref(AioContext *ctx);
+void aio_context_unref(AioContext *ctx);
+/* Home: run what is pending, then close kernel objects. Later bottom halves from other threads are refused by assert. */
+void aio_context_shutdown(AioContext *ctx);
+
+/* [any] The context of the calling thread, NULL if it has none. Inlineable through a thread-local variable. */
+AioContext *aio_context_current(void);
+/* [any] The main loop's context: set once by aio_context_set_main() before other threads exist. */
+AioContext *aio_context_main(void);
+void aio_context_set_main(AioContext *ctx);
+/* [any] True if the calling thread is the home of @ctx. */
+bool aio_context_in_home(const AioContext *ctx);
+
+/* [any] Which monitor runs, its name for people ("epoll"), and the AIO_URING_* flags in force (0: no ring). */
+AioMonitor aio_context_monitor(const AioContext *ctx);
+const char *aio_monitor_name(AioMonitor m);
+unsigned int aio_context_uring_flags(const AioContext *ctx);
+const char *aio_context_name(const AioContext *ctx);
+
+/* One pass; @blocking may sleep until something happens. Returns true if any handler, bottom half or timer ran. */
+bool aio_poll(AioContext *ctx, bool blocking);
+
+/* [any] Make a sleeping aio_poll() of @ctx return (or the next one not sleep). Writes only if it sleeps or is about to. */
+void aio_notify(AioContext *ctx);
+
+/*
+ * --- File descriptors (level semantics) ---
+ * A handler may be changed or removed from any callback of its context, its own included.
+ */
+typedef void AioHandlerFn(void *opaque);
+/* Looks in user space whether there is work; quick, no system call, no side effect. */
+typedef bool AioPollFn(void *opaque);
+
+/*
+ * Watch @fd: @read when readable or hung up, @write when writable; NULL for both removes it. @poll (may be NULL) is asked
+ * while the context polls in user space and @poll_ready runs in the dispatch phase when it said yes.
+ */
+void aio_set_fd_handler(AioContext *ctx, int fd, AioHandlerFn *read, AioHandlerFn *write,
+                        AioPollFn *poll, AioHandlerFn *poll_ready, void *opaque);
+/*
+ * @begin runs when the context starts to poll this handler in user space (disable the peer's notifications), @end when it
+ * stops (enable them; the context asks @poll once more afterwards, so nothing is lost).
+ */
+void aio_set_fd_poll(AioContext *ctx, int fd, AioHandlerFn *begin, AioHandlerFn *end);
+
+/* --- Bottom halves --- */
+typedef struct AioBH AioBH;
+typedef void AioBHFn(void *opaque);
+
+/* [any] A reusable bottom half; scheduling it twice before it runs runs it once. */
+AioBH *aio_bh_new(AioContext *ctx, AioBHFn *fn, void *opaque);
+void aio_bh_schedule(AioBH *bh);       /* [any] */
+void aio_bh_cancel(AioBH *bh);         /* home */
+void aio_bh_delete(AioBH *bh);         /* [any]; not run any more once the home has seen it; freed later */
+/* [any] Run @fn once in the home of @ctx. */
+void aio_bh_schedule_oneshot(AioContext *ctx, AioBHFn *fn, void *opaque);
+
+/*
+ * From a thread with a context of its own (usually the main thread): run @fn in the home of @ctx and return after it ran;
+ * the caller's own context is polled meanwhile. Called in the home itself, it runs @fn directly.
+ */
+void aio_run_in_home(AioContext *ctx, AioBHFn *fn, void *opaque);
+
+/* Poll the current thread's context until @cond is false; whoever changes it calls aio_wait_kick() afterwards. */
+#define AIO_WAIT_WHILE(cond)                                                                       \
+    do {                                                                                           \
+        aio_wait_begin();                                                                          \
+        while (cond) {                                                                             \
+            aio_poll(aio_context_current(), true);                                                 \
+        }                                                                                          \
+        aio_wait_end();                                                                            \
+    } while (0)
+void aio_wait_begin(void);
+void aio_wait_end(void);
+void aio_wait_kick(void); /* [any] wakes the main loop if it is inside AIO_WAIT_WHILE; cheap otherwise */
+
+/*
+ * --- Sources: what queues submissions and completes in user space (the AIO engines) ---
+ * A context has one slot for each kind; the loop names no engine, it only calls these.
+ */
+typedef enum AioSlot { AIO_SLOT_NATIVE, AIO_SLOT_IO_URING, AIO_SLOT_THREADS, AIO_SLOT_TEST, AIO_SLOTS } AioSlot;
+
+typedef struct AioSource AioSource;
+typedef struct AioSourceOps {
+    const char *name;
+    /* Submit everything that is queued. Called when the outermost submission section ends and before the loop sleeps. */
+    void (*flush)(AioSource *src);
+    /* Look at the completion ring without a system call; true if there is something to reap. May be NULL. */
+    bool (*ready)(AioSource *src);
+    /* Run completions. Returns their number. Called in the dispatch phase when ready() said yes. May be NULL. */
+    unsigned int (*reap)(AioSource *src);
+    /* Home, in aio_context_shutdown(): nothing is in flight any more. */
+    void (*destroy)(AioSource *src);
+} AioSourceOps;
+
+struct AioSource {
+    const AioSourceOps *ops;
+    AioContext *ctx;
+    bool pending; /* flush() has something to do; set and cleared by the source */
+};
+
+/* The source in @slot, or NULL. Home. */
+AioSource *aio_source_get(AioContext *ctx, AioSlot slot);
+/* Put @src in its empty slot; the context calls its ops from then on. Home. */
+void aio_source_attach(AioContext *ctx, AioSlot slot, AioSource *src);
+
+/*
+ * Submission sections nest; when the outermost ends, sources with something pending are flushed. Home of the current
+ * thread's context; outside any section a source flushes at once.
+ */
+void aio_plug(AioContext *ctx);
+void aio_unplug(AioContext *ctx);
+bool aio_plugged(const AioContext *ctx);
+
+/*
+ * --- Kernel rings that the loop and an engine share ---
+ * A completion is what the kernel hands back a pointer to: a watched descriptor of the monitor or a request of an engine.
+ */
+typedef struct AioCompletion AioCompletion;
+struct AioCompletion {
+    /* @res as in the CQE or io_event (bytes or -errno); @flags: CQE flags, 0 for Linux AIO. Home, dispatch phase. */
+    void (*fn)(AioCompletion *c, int64_t res, uint32_t flags);
+};
+
+/* --- Parameters; [any], effective at the next pass --- */
+typedef struct AioPollParams {
+    int64_t max_ns; /* 0: never poll in user space */
+    int64_t grow;   /* factor */
+    int64_t shrink; /* divisor */
+    int64_t weight; /* shift */
+} AioPollParams;
+#define AIO_POLL_GROW_DEFAULT 2
+#define AIO_POLL_SHRINK_DEFAULT 2
+#define AIO_POLL_WEIGHT_DEFAULT 3
+void aio_context_set_poll_params(AioContext *ctx, const AioPollParams *p);
+/* The batch limit of the loop, 0: the engines' default. */
+void aio_context_set_max_batch(AioContext *ctx, int64_t max_batch);
+int64_t aio_context_max_batch(const AioContext *ctx);
+/* Worker pool bounds (0 <= min <= max, max > 0), checked by the caller. */
+void aio_context_set_thread_pool(AioContext *ctx, int min, int max);
+void aio_context_thread_pool(const AioContext *ctx, int *min, int *max);
+/*
+ * Size of the kernel AIO context. [any] -EBUSY while requests are in flight; the caller waits for the answer, given by
+ * the home (see aio_run_in_home()). 0 and the new size in force on success.
+ */
+int aio_context_set_max_events(AioContext *ctx, unsigned int max_events, Error **errp);
+unsigned int aio_context_max_events(const AioContext *ctx);
+
+/* [any] Counters, written by the home alone. */
+AioStats *aio_context_stats(AioContext *ctx);
+
+/* [any] Monotonic time in nanoseconds (CLOCK_MONOTONIC). */
+int64_t aio_now_ns(void);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* IOThread objects: an AioContext with a thread of its own. */
+#ifndef OBJECT_IOTHREAD_H
+#define OBJECT_IOTHREAD_H
+
+#include "loop/aio.h"
+#include "object/object.h"
+
+typedef struct IOThread IOThread;
+
+#define TYPE_IOTHREAD "iothread"
+#define TYPE_MAIN_LOOP "main-loop"
+
+/* Main thread. The context lives as long as the object. */
+AioContext *iothread_context(IOThread *t);
+const char *iothread_id(const IOThread *t);
+/* /objects/@id if that is an iothread, else NULL. */
+IOThread *iothread_by_id(const char *id);
+static inline Object *iothread_object(IOThread *t)
+{
+    return (Object *)t;
+}
+
+#endif
