@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Visitors: one walk over a QAPI type that reads, writes, clones or frees it, depending on the visitor. */
+#ifndef QAPI_VISITOR_H
+#define QAPI_VISITOR_H
+
+#include "qapi/json.h"
+#include "qapi/util.h"
+
+typedef struct Visitor Visitor;
+
+typedef enum VisitorKind {
+    VISITOR_INPUT,
+    VISITOR_OUTPUT,
+    VISITOR_CLONE,
+    VISITOR_DEALLOC,
+} VisitorKind;
+
+/*
+ * @name is the member's name, or NULL for a list element and for the root. Every function that returns bool
+ * returns false exactly when it sets @errp. A visitor belongs to one thread at a time.
+ */
+typedef struct VisitorOps {
+    VisitorKind kind;
+    bool (*start_struct)(Visitor *v, const char *name, void **obj, size_t size, Error **errp);
+    bool (*check_struct)(Visitor *v, Error **errp);
+    void (*end_struct)(Visitor *v, void **obj);
+    bool (*start_list)(Visitor *v, const char *name, GenericList **list, size_t size, Error **errp);
+    GenericList *(*next_list)(Visitor *v, GenericList *tail, size_t size);
+    bool (*check_list)(Visitor *v, Error **errp);
+    void (*end_list)(Visitor *v, void **list);
+    bool (*start_alternate)(Visitor *v, const char *name, GenericAlternate **obj, size_t size, Error **errp);
+    void (*end_alternate)(Visitor *v, void **obj);
+    bool (*type_int64)(Visitor *v, const char *name, int64_t *obj, Error **errp);
+    bool (*type_uint64)(Visitor *v, const char *name, uint64_t *obj, Error **errp);
+    bool (*type_size)(Visitor *v, const char *name, uint64_t *obj, Error **errp); /* NULL: as uint64 */
+    bool (*type_bool)(Visitor *v, const char *name, bool *obj, Error **errp);
+    bool (*type_str)(Visitor *v, const char *name, char **obj, Error **errp);
+    bool (*type_number)(Visitor *v, const char *name, double *obj, Error **errp);
+    bool (*type_any)(Visitor *v, const char *name, json_t **obj, Error **errp);
+    bool (*type_null)(Visitor *v, const char *name, json_t **obj, Error **errp);
+    void (*optional)(Visitor *v, const char *name, bool *present); /* NULL: leave @present */
+    void (*free)(Visitor *v);
+} VisitorOps;
+
+struct Visitor {
+    const VisitorOps *ops;
+};
+
+/*
+ * A struct: start, its members, check (input: nothing is left over), end. @obj NULL means a walk that keeps no
+ * struct (property maps); otherwise input and clone allocate *@obj with @size bytes.
+ */
+bool visit_start_struct(Visitor *v, const char *name, void **obj, size_t size, Error **errp);
+bool visit_check_struct(Visitor *v, Error **errp);
+void visit_end_struct(Visitor *v, void **obj);
+
+/* A list: start gives the first element's cell in *@list (NULL if empty), next the following ones. */
+bool visit_start_list(Visitor *v, const char *name, GenericList **list, size_t size, Error **errp);
+GenericList *visit_next_list(Visitor *v, GenericList *tail, size_t size);
+bool visit_check_list(Visitor *v, Error **errp);
+void visit_end_list(Visitor *v, void **list);
+
+/* An alternate: start says in (*@obj)->type which kind of value is there. */
+bool visit_start_alternate(Visitor *v, const char *name, GenericAlternate **obj, size_t size, Error **errp);
+void visit_end_alternate(Visitor *v, void **obj);
+
+/* Is the optional member there? Input sets *@present, the others keep it. Returns *@present. */
+bool visit_optional(Visitor *v, const char *name, bool *present);
+
+bool visit_type_enum(Visitor *v, const char *name, int *obj, const QEnumLookup *lookup, Error **errp);
+bool visit_type_int(Visitor *v, const char *name, int64_t *obj, Error **errp);
+bool visit_type_int8(Visitor *v, const char *name, int8_t *obj, Error **errp);
+bool visit_type_int16(Visitor *v, const char *name, int16_t *obj, Error **errp);
+bool visit_type_int32(Visitor *v, const char *name, int32_t *obj, Error **errp);
+bool visit_type_int64(Visitor *v, const char *name, int64_t *obj, Error **errp);
+bool visit_type_uint8(Visitor *v, const char *name, uint8_t *obj, Error **errp);
+bool visit_type_uint16(Visitor *v, const char *name, uint16_t *obj, Error **errp);
+bool visit_type_uint32(Visitor *v, const char *name, uint32_t *obj, Error **errp);
+bool visit_type_uint64(Visitor *v, const char *name, uint64_t *obj, Error **errp);
+bool visit_type_size(Visitor *v, const char *name, uint64_t *obj, Error **errp);
+bool visit_type_bool(Visitor *v, const char *name, bool *obj, Error **errp);
+bool visit_type_str(Visitor *v, const char *name, char **obj, Error **errp);
+bool visit_type_number(Visitor *v, const char *name, double *obj, Error **errp);
+bool visit_type_any(Visitor *v, const char *name, json_t **obj, Error **errp);
+bool visit_type_null(Visitor *v, const char *name, json_t **obj, Error **errp);
+
+bool visit_is_input(const Visitor *v);
+bool visit_is_output(const Visitor *v);
+bool visit_is_dealloc(const Visitor *v);
+
+void visit_free(Visitor *v);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Visitor, visit_free)
+
+/*
+ * Input visitors; all keep a reference to @value and report wrong members by their full path ("props.0.size").
+ * The syntax decides what a leaf may look like and how a complaint about it reads:
+ *   QAPI_JSON     typed JSON: "Invalid parameter type for 'X', expected: integer", "Parameter 'X' is unexpected"
+ *   QAPI_KEYVAL   string leaves from keyval_parse(): "Parameter 'X' expects integer"
+ *   QAPI_OPTS     a flat object from opts_to_json(): "Parameter 'X' expects an int64 value", "Invalid parameter 'X'";
+ *                 nested structs take their members from the same flat object, lists accept "0-3" ranges
+ *   QAPI_STRING   one string (the root, or the members of an object): "Parameter 'X' expects int64"
+ */
+typedef enum QapiSyntax {
+    QAPI_JSON = 0,
+    QAPI_KEYVAL = 1,
+    QAPI_OPTS,
+    QAPI_STRING,
+} QapiSyntax;
+Visitor *visitor_input_new(json_t *value, QapiSyntax syntax);
+/* QAPI_STRING over @text. */
+Visitor *visitor_string_input_new(const char *text);
+
+Visitor *visitor_json_output_new(void);
+/* The tree that was written, owned by the caller; once, after the walk. */
+json_t *visitor_json_output_take(Visitor *v);
+
+/* Clone: *obj holds the source's pointers (a shallow copy) before the walk and the copy's after it. */
+Visitor *visitor_clone_new(void);
+Visitor *visitor_dealloc_new(void);
+
+#endif
