@@ -5,6 +5,7 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* The classes that a QMP client can see. */
 typedef enum ErrorClass {

@@ -6,6 +6,8 @@
 #include "loop/aio.h"
 #include "object/object.h"
 
+#include <sys/types.h>
+
 typedef struct IOThread IOThread;
 
 #define TYPE_IOTHREAD "iothread"
@@ -14,6 +16,7 @@ typedef struct IOThread IOThread;
 /* Main thread. The context lives as long as the object. */
 AioContext *iothread_context(IOThread *t);
 const char *iothread_id(const IOThread *t);
+pid_t iothread_thread_id(const IOThread *t); /* as in /proc/PID/task */
 /* /objects/@id if that is an iothread, else NULL. */
 IOThread *iothread_by_id(const char *id);
 static inline Object *iothread_object(IOThread *t)

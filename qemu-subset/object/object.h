@@ -44,7 +44,7 @@ struct ObjectProperty {
     PropertySetter *set;     /* NULL: not writable */
     const char *const *values; /* PROP_ENUM: NULL-terminated names, the value's index is what object_enum_*() use */
     size_t offset;           /* for the generic getters and setters below: member within the object */
-    int64_t min, max;        /* PROP_INT with the generic setter */
+    int64_t min, max;        /* range of integers, see object_check_range() */
     json_t *default_value;   /* shown by help; may be NULL */
     const void *opaque;
 };
@@ -125,8 +125,12 @@ void object_add_property(Object *obj, const ObjectProperty *prop);
 json_t *object_get(Object *obj, const char *name, Error **errp);
 /* JSON of the client; wrong types give QEMU's texts. */
 bool object_set(Object *obj, const char *name, json_t *value, Error **errp);
-/* Text of a command line or HMP. */
-bool object_set_text(Object *obj, const char *name, const char *text, Error **errp);
+/* Where a text comes from; it decides the wording of conversion errors. */
+typedef enum PropertyText { PROPERTY_TEXT_OBJECT, PROPERTY_TEXT_DEVICE, PROPERTY_TEXT_HMP } PropertyText;
+/* Text of -object, -device, or HMP qom-set: converted by the kind of the property, then set. */
+bool object_set_text(Object *obj, const char *name, const char *text, PropertyText from, Error **errp);
+/* The conversion alone; new reference. PROP_ANY and strings stay text. */
+json_t *property_from_text(const ObjectProperty *prop, const char *text, PropertyText from, Error **errp);
 
 /* Generic accessors for a member at prop->offset. */
 PropertyGetter object_get_bool, object_get_string, object_get_int64, object_get_uint16, object_get_uint32,
@@ -134,12 +138,17 @@ PropertyGetter object_get_bool, object_get_string, object_get_int64, object_get_
 PropertySetter object_set_bool, object_set_string, object_set_int64, object_set_uint16, object_set_uint32,
     object_set_int32, object_set_uint64, object_set_enum;
 
+/* prop->min..max, both 0: any. QEMU's text "NAME value must be in range [MIN, MAX]". */
+bool object_check_range(const ObjectProperty *prop, int64_t value, Error **errp);
+
 /* --- User-creatable objects --- */
 /*
- * From -object (strings true: values are text) or object-add: @options holds qom-type, id and properties. Reports QEMU's
- * errors; leaves nothing behind on failure.
+ * The shape of -object's options: id, type and names known, texts converted. Returns typed options for
+ * user_creatable_add(), or NULL with @errp set to what QEMU reports against the option.
  */
-bool user_creatable_add(json_t *options, bool strings, Error **errp);
+json_t *user_creatable_from_text(json_t *options, Error **errp);
+/* @options holds qom-type, id and typed properties. Leaves nothing behind on failure. */
+bool user_creatable_add(json_t *options, Error **errp);
 bool user_creatable_del(const char *id, Error **errp);
 
 /* Called once: registers object/'s own types (container, iothread, main-loop, memory backends live in guest/). */

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Objects that a user makes and deletes: -object, object-add, object-del. */
+#include "object/private.h"
+
+#include "qapi/keyval.h"
+#include "qapi/opts.h"
+
+#include <string.h>
+
+#define TYPE_USER_CREATABLE "user-creatable"
+
+bool object_complete(Object *obj, Error **errp)
+{
+    for (const ObjectType *t = obj->type; t; t = object_type_parent(t)) {
+        if (t->complete) {
+            return t->complete(obj, errp);
+        }
+    }
+    return true;
+}
+
+static const ObjectType *creatable_type(json_t *options, Error **errp)
+{
+    const char *name = json_string_value(json_object_get(options, "qom-type"));
+
+    if (!name) {
+        error_setg(errp, "Parameter 'qom-type' is missing");
+        return NULL;
+    }
+    const ObjectType *t = object_find_type(name);
+    if (!t || t->abstract || !object_type_is_a(t, TYPE_USER_CREATABLE)) {
+        error_setg(errp, "Parameter 'qom-type' does not accept value '%s'", name);
+        return NULL;
+    }
+    return t;
+}
+
+static const char *creatable_id(json_t *options, Error **errp)
+{
+    const char *id = json_string_value(json_object_get(options, "id"));
+
+    if (!id) {
+        error_setg(errp, "Parameter 'id' is missing");
+        return NULL;
+    }
+    return opt_check_id(id, errp) ? id : NULL;
+}
+
+static bool is_frame_key(const char *key)
+{
+    return !strcmp(key, "qom-type") || !strcmp(key, "id");
+}
+
+json_t *user_creatable_from_text(json_t *options, Error **errp)
+{
+    g_autoptr(json_t) out = json_object();
+    const char *key;
+    json_t *value;
+    const ObjectType *t = creatable_type(options, errp);
+    const char *id = t ? creatable_id(options, errp) : NULL;
+
+    if (!id) {
+        return NULL;
+    }
+    json_object_foreach(options, key, value)
+    {
+        const ObjectProperty *p = object_type_find_property(t, key);
+        if (is_frame_key(key)) {
+            json_object_set(out, key, value);
+            continue;
+        }
+        if (!p || !p->set) {
+            error_setg(errp, "Invalid parameter '%s'", key);
+            return NULL;
+        }
+        json_t *typed = json_is_string(value)
+                            ? property_from_text(p, json_string_value(value), PROPERTY_TEXT_OBJECT, errp)
+                            : json_incref(value);
+        if (!typed) {
+            return NULL;
+        }
+        json_object_set_new(out, key, typed);
+    }
+    return g_steal_pointer(&out);
+}
+
+static bool set_all(Object *obj, json_t *options, Error **errp)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(options, key, value)
+    {
+        if (is_frame_key(key)) {
+            continue;
+        }
+        const ObjectProperty *p = object_type_find_property(obj->type, key);
+        if (!p || !p->set) {
+            error_setg(errp, "Parameter '%s' is unexpected", key);
+            return false;
+        }
+        if (!object_set(obj, key, value, errp)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool user_creatable_add(json_t *options, Error **errp)
+{
+    const ObjectType *t = creatable_type(options, errp);
+    const char *id = t ? creatable_id(options, errp) : NULL;
+
+    if (!id) {
+        return false;
+    }
+    Object *obj = object_new(t->name);
+    /* In the tree before complete(): an IOThread names its thread after its id. */
+    bool ok = set_all(obj, options, errp) && object_add_child(object_objects(), id, obj, errp);
+    if (ok && !object_complete(obj, errp)) {
+        object_unparent(obj);
+        ok = false;
+    }
+    object_unref(obj);
+    return ok;
+}
+
+static bool may_delete(Object *obj, const char *id, Error **errp)
+{
+    for (const ObjectType *t = obj->type; t; t = object_type_parent(t)) {
+        if (t->can_be_deleted) {
+            return t->can_be_deleted(obj, errp);
+        }
+    }
+    if (obj->users) {
+        error_setg(errp, "object '%s' is in use, can not be deleted", id);
+        return false;
+    }
+    return true;
+}
+
+bool user_creatable_del(const char *id, Error **errp)
+{
+    Object *obj = object_child(object_objects(), id);
+
+    if (!obj) {
+        error_setg(errp, "object '%s' not found", id);
+        return false;
+    }
+    if (!may_delete(obj, id, errp)) {
+        return false;
+    }
+    object_unparent(obj);
+    return true;
+}
