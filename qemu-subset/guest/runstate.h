@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Run state of the virtual machine, its listeners, and requests to reset or end it. Main thread unless said otherwise. */
+#ifndef GUEST_RUNSTATE_H
+#define GUEST_RUNSTATE_H
+
+#include "base/error.h"
+#include "base/list.h"
+
+typedef enum VmState {
+    VM_PRELAUNCH,
+    VM_RUNNING,
+    VM_PAUSED,
+    VM_IO_ERROR,
+    VM_INMIGRATE,
+    VM_SHUTDOWN,
+    VM_STATES,
+} VmState;
+
+VmState vm_state(void);
+const char *vm_state_name(VmState s); /* as query-status gives it */
+bool vm_running(void);
+
+/*
+ * Called on every change between running and stopped. When stopping, listeners run in reverse order of registration and each
+ * must have brought its I/O to rest when it returns; STOP is emitted afterwards. When starting, RESUME comes first.
+ */
+typedef struct VmStateListener {
+    void (*fn)(void *opaque, bool running, VmState state);
+    void *opaque;
+    ListNode link;
+} VmStateListener;
+void vm_add_state_listener(VmStateListener *l);
+void vm_remove_state_listener(VmStateListener *l);
+
+/* Start: RESUME event if it was stopped. */
+void vm_start(void);
+/* Stop with @state; STOP event if it ran. */
+void vm_stop(VmState state);
+/* [any thread] The same by a bottom half of the main loop: for an I/O error in an IOThread. */
+void vm_stop_async(VmState state);
+/* The initial state, before any event is due: prelaunch for -S, else running. */
+void vm_set_initial(bool paused);
+
+/* Reset every device at once, with the RESET event. */
+void vm_system_reset(const char *reason); /* "host-qmp-system-reset", "guest-reset" ... */
+/* Things to reset that are no devices; called before them. */
+typedef struct VmResetHook {
+    void (*fn)(void *opaque);
+    void *opaque;
+    ListNode link;
+} VmResetHook;
+void vm_add_reset_hook(VmResetHook *h);
+
+/*
+ * End the program. [any thread; vm_shutdown_signal() also in a signal handler] The main loop, waiting with vm_wait_shutdown(),
+ * emits SHUTDOWN once, at once when the call comes from the main thread. With -no-shutdown a guest's own shutdown only stops.
+ */
+void vm_shutdown(const char *reason); /* "host-qmp-quit", "host-ui", "guest-shutdown" */
+void vm_shutdown_signal(int signum, int pid);
+bool vm_shutdown_requested(void);
+/* Signal number and sender if a signal ended it; 0 otherwise. */
+int vm_shutdown_signal_info(int *pid);
+/* Run the main loop's context until a shutdown is asked for. */
+void vm_main_loop(void);
+
+#endif
