@@ -128,7 +128,14 @@ void aio_wait_kick(void); /* [any] wakes the main loop if it is inside AIO_WAIT_
  * --- Sources: what queues submissions and completes in user space (the AIO engines) ---
  * A context has one slot for each kind; the loop names no engine, it only calls these.
  */
-typedef enum AioSlot { AIO_SLOT_NATIVE, AIO_SLOT_IO_URING, AIO_SLOT_THREADS, AIO_SLOT_TEST, AIO_SLOTS } AioSlot;
+typedef enum AioSlot {
+    AIO_SLOT_NATIVE,
+    AIO_SLOT_IO_URING,
+    AIO_SLOT_THREADS,
+    AIO_SLOT_WORKERS, /* the worker pool */
+    AIO_SLOT_TEST,
+    AIO_SLOTS,
+} AioSlot;
 
 typedef struct AioSource AioSource;
 typedef struct AioSourceOps {
