@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the qtest programs share. */
+#include "common.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool common_init(int *argc, char ***argv)
+{
+    g_test_init(argc, argv, NULL);
+    if (!qt_binary()) {
+        printf("1..0 # SKIP QTEST_QEMU_BINARY names no binary to test\n");
+        return false;
+    }
+    return true;
+}
+
+typedef struct Traits {
+    bool known, v11, ours, qtest_accel;
+} Traits;
+
+static const Traits *traits(void)
+{
+    static Traits tr;
+    QTestOpts o = {.machine = "none"};
+    json_t *v;
+    QTest *t;
+
+    if (tr.known) {
+        return &tr;
+    }
+    t = qt_start_opts(&o, "-nodefaults");
+    tr.qtest_accel = t->qtest_accel;
+    v = qmp_must(t->qmp, "query-version", NULL);
+    tr.v11 = json_integer_value(json_object_get(json_object_get(v, "qemu"), "major")) >= 11;
+    json_decref(v);
+    v = qmp_execute(t->qmp, "x-query-iothread-stats", NULL);
+    tr.ours = json_object_get(v, "return") != NULL;
+    json_decref(v);
+    tr.v11 |= tr.ours;
+    tr.known = true;
+    qt_stop(t);
+    return &tr;
+}
+
+bool binary_is_v11(void)
+{
+    return traits()->v11;
+}
+
+bool binary_is_ours(void)
+{
+    return traits()->ours;
+}
+
+bool binary_has_qtest_accel(void)
+{
+    return traits()->qtest_accel;
+}
+
+uint8_t image_pattern(uint64_t off)
+{
+    /* Differs from sector to sector and from byte to byte, so that a shift by either shows. */
+    return (uint8_t)(off * 7 + (off >> 9) * 31 + (off >> 17));
+}
+
+void fill_pattern(uint8_t *buf, uint64_t off, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        buf[i] = image_pattern(off + i);
+    }
+}
+
+static void write_image(const char *path, size_t size)
+{
+    g_autofree uint8_t *buf = g_malloc(size);
+    GError *err = NULL;
+
+    fill_pattern(buf, 0, size);
+    if (!g_file_set_contents_full(path, (char *)buf, (gssize)size, G_FILE_SET_CONTENTS_NONE, 0600,
+                                  &err)) {
+        qos_die("%s: %s", path, err->message);
+    }
+}
+
+char *image_new(size_t size)
+{
+    char *path = qos_scratch_path("image");
+
+    write_image(path, size);
+    return path;
+}
+
+char *image_new_direct(size_t size)
+{
+    char *path = image_new(size);
+    int fd = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+
+    if (fd < 0) {
+        g_free(path);
+        return NULL;
+    }
+    close(fd);
+    return path;
+}
+
+void image_read(const char *path, uint64_t off, void *buf, size_t len)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || pread(fd, buf, len, (off_t)off) != (ssize_t)len) {
+        qos_die("%s: cannot read %zu bytes: %s", path, len, g_strerror(errno));
+    }
+    close(fd);
+}
+
+bool engine_usable(const char *aio, bool direct)
+{
+    QTestOpts o = {.machine = "none"};
+    g_autofree char *img = image_new_direct(65536), *args = NULL, *why = NULL;
+    QTest *t;
+
+    if (!strcmp(aio, "native") && !direct) {
+        g_test_skip("aio=native needs O_DIRECT");
+        return false;
+    }
+    if (!img) {
+        g_test_skip("the temporary directory does not take O_DIRECT");
+        return false;
+    }
+    args = g_strdup_printf("-nodefaults -blockdev driver=file,node-name=f,filename=%s,aio=%s,cache.direct=%s",
+                           img, aio, direct ? "on" : "off");
+    t = qt_try_start(&o, args, &why);
+    unlink(img);
+    if (t) {
+        qt_stop(t);
+        return true;
+    }
+    g_test_skip(why);
+    return false;
+}
+
+void add_case(GTestDataFunc fn, gconstpointer data, const char *fmt, ...)
+{
+    g_autofree char *path = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    path = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    g_test_add_data_func(path, data, fn);
+}

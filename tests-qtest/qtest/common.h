@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the qtest programs share: start-up, images, what the binary can do. */
+#ifndef QTEST_COMMON_H
+#define QTEST_COMMON_H
+
+#include "virtio-blk.h"
+
+/*
+ * g_test_init(), and with no binary to test (QTEST_QEMU_BINARY) a TAP plan that skips everything: then the caller
+ * returns 0 from main at once.
+ */
+bool common_init(int *argc, char ***argv);
+
+/* True if the binary under test is QEMU 11 or later, or ours; tests of newer interfaces skip otherwise. */
+bool binary_is_v11(void);
+/* True if the binary is ours: it has the statistics command. */
+bool binary_is_ours(void);
+/* True if "-accel qtest" exists (starts the binary once to learn it). */
+bool binary_has_qtest_accel(void);
+
+/* A file of @size bytes in the scratch directory, filled by image_pattern(); free the path with g_free(). */
+char *image_new(size_t size);
+/* The same on a file system that takes O_DIRECT; NULL if there is none. */
+char *image_new_direct(size_t size);
+/* Byte @off of a fresh image. */
+uint8_t image_pattern(uint64_t off);
+void fill_pattern(uint8_t *buf, uint64_t off, size_t len);
+/* Read the file past the page cache of nobody: plain pread. */
+void image_read(const char *path, uint64_t off, void *buf, size_t len);
+
+/* True if aio=@aio works here with cache.direct=@direct; tells g_test_skip() why otherwise. */
+bool engine_usable(const char *aio, bool direct);
+
+/* g_test_add_data_func_full() under a formatted path; @data is freed with g_free() if @own. */
+void add_case(GTestDataFunc fn, gconstpointer data, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+
+#endif
