@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between the character device core and its backends. */
+#ifndef MONITOR_CHARDEV_PRIVATE_H
+#define MONITOR_CHARDEV_PRIVATE_H
+
+#include "loop/timer.h"
+#include "monitor/chardev.h"
+
+struct Chardev {
+    ListNode link;
+    char *label, *filename;
+    const struct ChardevBackend *backend;
+    int in_fd, out_fd; /* -1 while there is no peer */
+    bool pollable;     /* regular files are not: they are written at once */
+    int paused;
+    const ChardevFrontend *fe;
+    void *fe_opaque;
+    GByteArray *pending; /* output that the peer did not take yet */
+    bool watching_write;
+
+    /* sockets */
+    int listen_fd;
+    char *path, *host, *port;
+    bool is_server;
+    int64_t reconnect_ns;
+    AioTimer reconnect;
+};
+
+typedef struct ChardevBackend {
+    const char *name;
+    const char *const *params; /* known keys, NULL-terminated */
+    bool (*open)(Chardev *c, const Opts *opts, Error **errp);
+    /* The peer has gone: wait for the next one, or do nothing. */
+    void (*disconnected)(Chardev *c);
+    void (*close)(Chardev *c);
+} ChardevBackend;
+
+extern const ChardevBackend chardev_socket, chardev_stdio, chardev_file, chardev_pty, chardev_null;
+
+/* Streams are there: watch them and tell the frontend. */
+void chardev_connected(Chardev *c, int in_fd, int out_fd);
+
+#endif

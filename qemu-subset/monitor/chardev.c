@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Character devices: registry, frontends, buffered output. */
+#include "monitor/chardev-private.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+static const ChardevBackend *const backends[] = {
+    &chardev_socket, &chardev_stdio, &chardev_file, &chardev_pty, &chardev_null,
+};
+
+static ListNode all = {&all, &all};
+
+/* How long an exiting process waits for a reader that does not read. */
+#define FLUSH_TIMEOUT_MS 1000
+
+static void update_watch(Chardev *c);
+
+/* Standard streams stay open: they are not ours. */
+static void close_fds(Chardev *c)
+{
+    AioContext *ctx = aio_context_main();
+    int in = c->in_fd, out = c->out_fd;
+
+    c->in_fd = c->out_fd = -1;
+    c->watching_write = false;
+    if (in >= 0) {
+        aio_set_fd_handler(ctx, in, NULL, NULL, NULL, NULL, NULL);
+    }
+    if (out >= 0 && out != in) {
+        aio_set_fd_handler(ctx, out, NULL, NULL, NULL, NULL, NULL);
+    }
+    if (in > 2) {
+        close(in);
+    }
+    if (out > 2 && out != in) {
+        close(out);
+    }
+}
+
+static void disconnect(Chardev *c)
+{
+    close_fds(c);
+    g_byte_array_set_size(c->pending, 0);
+    if (c->fe && c->fe->event) {
+        c->fe->event(c->fe_opaque, CHARDEV_CLOSED);
+    }
+    if (c->backend->disconnected) {
+        c->backend->disconnected(c);
+    }
+}
+
+static void on_readable(void *opaque)
+{
+    Chardev *c = opaque;
+    uint8_t buf[65536];
+    ssize_t n = read(c->in_fd, buf, sizeof(buf));
+
+    if (n > 0) {
+        if (c->fe) {
+            c->fe->read(c->fe_opaque, buf, (size_t)n);
+        }
+        return;
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    if (c->out_fd == c->in_fd) {
+        disconnect(c);
+        return;
+    }
+    /* Standard input has ended; what is said on standard output is still wanted. */
+    aio_set_fd_handler(aio_context_main(), c->in_fd, NULL, NULL, NULL, NULL, NULL);
+    c->in_fd = -1;
+}
+
+/* Returns false once the peer is gone. */
+static bool push_pending(Chardev *c)
+{
+    while (c->pending->len) {
+        ssize_t n = write(c->out_fd, c->pending->data, c->pending->len);
+        if (n > 0) {
+            g_byte_array_remove_range(c->pending, 0, (guint)n);
+        } else if (n < 0 && errno == EAGAIN) {
+            return true;
+        } else if (n >= 0 || errno != EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void on_writable(void *opaque)
+{
+    Chardev *c = opaque;
+
+    if (push_pending(c)) {
+        update_watch(c);
+    } else {
+        disconnect(c);
+    }
+}
+
+static void update_watch(Chardev *c)
+{
+    AioContext *ctx = aio_context_main();
+    bool want_read = c->in_fd >= 0 && c->pollable && c->fe && !c->paused;
+    bool want_write = c->out_fd >= 0 && c->pollable && c->pending->len;
+
+    if (c->in_fd >= 0 && c->in_fd == c->out_fd) {
+        aio_set_fd_handler(ctx, c->in_fd, want_read ? on_readable : NULL,
+                           want_write ? on_writable : NULL, NULL, NULL, c);
+        return;
+    }
+    if (c->in_fd >= 0) {
+        aio_set_fd_handler(ctx, c->in_fd, want_read ? on_readable : NULL, NULL, NULL, NULL, c);
+    }
+    if (c->out_fd >= 0 && want_write != c->watching_write) {
+        aio_set_fd_handler(ctx, c->out_fd, NULL, want_write ? on_writable : NULL, NULL, NULL, c);
+        c->watching_write = want_write;
+    }
+}
+
+void chardev_connected(Chardev *c, int in_fd, int out_fd)
+{
+    c->in_fd = in_fd;
+    c->out_fd = out_fd;
+    update_watch(c);
+    if (c->fe && c->fe->event) {
+        c->fe->event(c->fe_opaque, CHARDEV_OPENED);
+    }
+}
+
+void chardev_write(Chardev *c, const void *buf, size_t len)
+{
+    const uint8_t *p = buf;
+
+    if (c->out_fd < 0) {
+        return;
+    }
+    while (len && !c->pending->len) {
+        ssize_t n = write(c->out_fd, p, len);
+        if (n > 0) {
+            p += n;
+            len -= (size_t)n;
+        } else if (n == 0 || errno != EINTR) {
+            /* A broken pipe is noticed by the watch, where it cannot surprise a caller. */
+            break;
+        }
+    }
+    if (len) {
+        g_byte_array_append(c->pending, p, (guint)len);
+        update_watch(c);
+    }
+}
+
+void chardev_pause(Chardev *c)
+{
+    if (!c->paused++) {
+        update_watch(c);
+    }
+}
+
+void chardev_resume(Chardev *c)
+{
+    g_assert(c->paused > 0);
+    if (!--c->paused) {
+        update_watch(c);
+    }
+}
+
+bool chardev_set_frontend(Chardev *c, const ChardevFrontend *ops, void *opaque, Error **errp)
+{
+    if (c->fe) {
+        error_setg(errp, "chardev '%s' is already in use", c->label);
+        return false;
+    }
+    c->fe = ops;
+    c->fe_opaque = opaque;
+    update_watch(c);
+    if (ops->event && (c->in_fd >= 0 || c->out_fd >= 0)) {
+        ops->event(opaque, CHARDEV_OPENED);
+    }
+    return true;
+}
+
+void chardev_clear_frontend(Chardev *c)
+{
+    c->fe = NULL;
+    update_watch(c);
+}
+
+Chardev *chardev_find(const char *id)
+{
+    Chardev *c;
+
+    list_for_each (c, &all, link) {
+        if (!strcmp(c->label, id)) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+Chardev *chardev_next(Chardev *c)
+{
+    ListNode *n = c ? c->link.next : all.next;
+
+    return n == &all ? NULL : list_entry(n, Chardev, link);
+}
+
+const char *chardev_label(const Chardev *c)
+{
+    return c->label;
+}
+
+const char *chardev_filename(const Chardev *c)
+{
+    return c->filename ? c->filename : c->backend->name;
+}
+
+bool chardev_frontend_open(const Chardev *c)
+{
+    return c->fe != NULL;
+}
+
+bool chardev_is_tty(const Chardev *c)
+{
+    return c->backend == &chardev_stdio && isatty(0) && isatty(1);
+}
+
+bool chardev_uses_stdio(void)
+{
+    Chardev *c;
+
+    list_for_each (c, &all, link) {
+        if (c->backend == &chardev_stdio) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void chardev_free(Chardev *c)
+{
+    if (c->backend->close) {
+        c->backend->close(c);
+    }
+    close_fds(c);
+    list_remove(&c->link);
+    g_byte_array_free(c->pending, TRUE);
+    g_free(c->path);
+    g_free(c->host);
+    g_free(c->port);
+    g_free(c->filename);
+    g_free(c->label);
+    g_free(c);
+}
+
+static const ChardevBackend *find_backend(const char *name)
+{
+    for (unsigned int i = 0; i < G_N_ELEMENTS(backends); i++) {
+        if (name && !strcmp(backends[i]->name, name)) {
+            return backends[i];
+        }
+    }
+    return NULL;
+}
+
+static bool check_key(void *opaque, const char *name, const char *value, Error **errp)
+{
+    const ChardevBackend *backend = opaque;
+
+    if (!strcmp(name, "id") || !strcmp(name, "backend") || g_strv_contains(backend->params, name)) {
+        return true;
+    }
+    error_setg(errp, "Invalid parameter '%s'", name);
+    return false;
+}
+
+static Chardev *chardev_new(const char *id, const Opts *opts, Error **errp)
+{
+    const char *name = opts_get(opts, "backend");
+    const ChardevBackend *backend = find_backend(name);
+
+    if (!backend) {
+        error_setg(errp, "'%s' is not a valid char driver name", name ? name : "");
+        return NULL;
+    }
+    if (chardev_find(id)) {
+        error_setg(errp, "Duplicate ID '%s' for chardev", id);
+        return NULL;
+    }
+    if (!opts_foreach(opts, check_key, (void *)backend, errp)) {
+        return NULL;
+    }
+    Chardev *c = g_new0(Chardev, 1);
+    c->label = g_strdup(id);
+    c->backend = backend;
+    c->in_fd = c->out_fd = c->listen_fd = -1;
+    c->pollable = true;
+    c->pending = g_byte_array_new();
+    list_append(&all, &c->link);
+    if (!backend->open(c, opts, errp)) {
+        chardev_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+Chardev *chardev_new_opts(const char *params, Error **errp)
+{
+    g_autoptr(Opts) opts = opts_parse(params, "backend", NULL, NULL, errp);
+
+    if (!opts) {
+        return NULL;
+    }
+    const char *id = opts_id(opts);
+    if (!id) {
+        error_setg(errp, "chardev: no id specified");
+        return NULL;
+    }
+    return chardev_new(id, opts, errp);
+}
+
+/* "tcp:HOST:PORT,..." and "unix:PATH,...": the address comes first, the rest are options of a socket. */
+static Opts *short_socket(const char *text, Error **errp)
+{
+    bool is_unix = g_str_has_prefix(text, "unix:");
+    const char *addr = strchr(text, ':') + 1;
+    const char *comma = strchr(addr, ',');
+    g_autofree char *where = comma ? g_strndup(addr, (gsize)(comma - addr)) : g_strdup(addr);
+    Opts *opts = comma ? opts_parse(comma + 1, NULL, NULL, NULL, errp) : opts_new();
+
+    if (!opts) {
+        return NULL;
+    }
+    opts_set(opts, "backend", "socket");
+    if (is_unix) {
+        opts_set(opts, "path", where);
+        return opts;
+    }
+    char *colon = strrchr(where, ':');
+    if (!colon) {
+        error_setg(errp, "chardev: socket: no port given");
+        opts_free(opts);
+        return NULL;
+    }
+    *colon = '\0';
+    opts_set(opts, "host", where);
+    opts_set(opts, "port", colon + 1);
+    return opts;
+}
+
+Chardev *chardev_new_short(const char *label, const char *text, Error **errp)
+{
+    g_autoptr(Opts) opts = NULL;
+
+    if (!strcmp(text, "none")) {
+        return NULL;
+    }
+    if (g_str_has_prefix(text, "chardev:")) {
+        Chardev *c = chardev_find(text + 8);
+        if (!c) {
+            error_setg(errp, "chardev \"%s\" not found", text + 8);
+        }
+        return c;
+    }
+    if (g_str_has_prefix(text, "unix:") || g_str_has_prefix(text, "tcp:")) {
+        opts = short_socket(text, errp);
+        if (!opts) {
+            return NULL;
+        }
+    } else if (g_str_has_prefix(text, "file:")) {
+        opts = opts_new();
+        opts_set(opts, "backend", "file");
+        opts_set(opts, "path", text + 5);
+    } else if (!strcmp(text, "stdio") || !strcmp(text, "null") || !strcmp(text, "pty")) {
+        opts = opts_new();
+        opts_set(opts, "backend", text);
+    } else {
+        error_report("'%s' is not a valid char driver", text);
+        error_setg(errp, "parse error: %s", text);
+        return NULL;
+    }
+    return chardev_new(label, opts, errp);
+}
+
+void chardev_cleanup(void)
+{
+    while (!list_empty(&all)) {
+        Chardev *c = list_first(&all, Chardev, link);
+
+        while (c->out_fd >= 0 && c->pending->len && push_pending(c) && c->pending->len) {
+            struct pollfd p = {.fd = c->out_fd, .events = POLLOUT};
+            if (poll(&p, 1, FLUSH_TIMEOUT_MS) <= 0) {
+                break;
+            }
+        }
+        c->fe = NULL;
+        chardev_free(c);
+    }
+}

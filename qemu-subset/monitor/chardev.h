@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Character devices: byte streams to monitors and to qtest. Main thread only. */
+#ifndef MONITOR_CHARDEV_H
+#define MONITOR_CHARDEV_H
+
+#include "base/error.h"
+#include "qapi/opts.h"
+
+#include <sys/types.h>
+
+typedef struct Chardev Chardev;
+
+typedef enum ChardevEvent { CHARDEV_OPENED, CHARDEV_CLOSED } ChardevEvent;
+
+/* Who uses the stream. read() takes all bytes; it may pause the device with chardev_pause(). */
+typedef struct ChardevFrontend {
+    void (*read)(void *opaque, const uint8_t *buf, size_t len);
+    void (*event)(void *opaque, ChardevEvent event);
+} ChardevFrontend;
+
+/* -chardev: "BACKEND,id=ID,...". Registers it; NULL with @errp set. */
+Chardev *chardev_new_opts(const char *params, Error **errp);
+/*
+ * The short form of -qmp, -monitor, -serial and -qtest ("stdio", "unix:PATH,server=on,wait=off", "tcp:H:P", "null",
+ * "chardev:ID"). A device made here gets @label. NULL with @errp set; "none" gives NULL without error.
+ */
+Chardev *chardev_new_short(const char *label, const char *text, Error **errp);
+Chardev *chardev_find(const char *id);
+/* In creation order; NULL begins. */
+Chardev *chardev_next(Chardev *c);
+const char *chardev_label(const Chardev *c);
+const char *chardev_filename(const Chardev *c);
+bool chardev_frontend_open(const Chardev *c);
+/* True if the device is standard input and output on a terminal. */
+bool chardev_is_tty(const Chardev *c);
+
+/* One frontend; "chardev 'ID' is already in use". CHARDEV_OPENED comes at once if the peer is there. */
+bool chardev_set_frontend(Chardev *c, const ChardevFrontend *ops, void *opaque, Error **errp);
+void chardev_clear_frontend(Chardev *c);
+/* All of it, now or as the peer takes it. Dropped while there is no peer. */
+void chardev_write(Chardev *c, const void *buf, size_t len);
+/* Stop and resume calls of read(); nests. */
+void chardev_pause(Chardev *c);
+void chardev_resume(Chardev *c);
+/* Push out what is queued, waiting a moment for slow readers; then close everything and remove sockets. */
+void chardev_cleanup(void);
+/* A process that goes to the background cannot have stdio. */
+bool chardev_uses_stdio(void);
+
+#endif
