@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* QMP sessions: greeting, capabilities negotiation, requests in order, replies. */
+#include "monitor/private.h"
+
+#include "loop/aio.h"
+#include "qapi/qapi-commands-control.h"
+
+#include <string.h>
+
+/* Requests that may wait while one runs; then the peer is not read any more. */
+#define QMP_QUEUE_MAX 8
+
+struct QmpMonitor {
+    Object obj;
+    ListNode link;
+    char *chardev_id;
+    bool pretty;
+    int close_action;
+    Chardev *chardev;
+    JsonParser *parser;
+    bool negotiated, oob;
+    bool dispatching, paused, closed;
+    GQueue queue; /* QmpInput */
+};
+
+/* A request, or the error that its text had. */
+typedef struct QmpInput {
+    json_t *value;
+    Error *err;
+} QmpInput;
+
+static ListNode sessions = {&sessions, &sessions};
+static QmpMonitor *current;
+
+#define QMP(obj) ((QmpMonitor *)(obj))
+
+QmpMonitor *qmp_current(void)
+{
+    return current;
+}
+
+static void send(QmpMonitor *m, const json_t *message)
+{
+    GString *text = qjson_to_string(message, m->pretty);
+
+    if (m->pretty) {
+        g_string_replace(text, "\n", "\r\n", 0);
+    }
+    g_string_append(text, "\r\n");
+    chardev_write(m->chardev, text->str, text->len);
+    g_string_free(text, TRUE);
+}
+
+void qmp_broadcast(const json_t *message)
+{
+    QmpMonitor *m;
+
+    list_for_each (m, &sessions, link) {
+        if (m->negotiated) {
+            send(m, message);
+        }
+    }
+}
+
+/* --- Requests --- */
+
+static const QmpCommand negotiation_commands[] = {
+    {"qmp_capabilities", qmp_marshal_qmp_capabilities, QMP_ALLOW_PRECONFIG},
+    {NULL},
+};
+
+static json_t *dispatch(QmpMonitor *m, json_t *request)
+{
+    QmpDispatchOptions options = {
+        .allow_oob = m->oob,
+        .machine_ready = !monitor_config.machine_ready || monitor_config.machine_ready(),
+    };
+
+    if (m->negotiated) {
+        return qmp_dispatch(monitor_config.qmp_commands, request, &options);
+    }
+    json_t *reply = qmp_dispatch(negotiation_commands, request, &options);
+    json_t *err = json_object_get(reply, "error");
+    const char *cls = json_string_value(json_object_get(err, "class"));
+    if (cls && !strcmp(cls, error_class_name(ERROR_CLASS_COMMAND_NOT_FOUND))) {
+        json_object_set_new(err, "desc",
+                            json_string("Expecting capabilities negotiation with 'qmp_capabilities'"));
+    }
+    return reply;
+}
+
+static void input_free(QmpInput *in)
+{
+    json_decref(in->value);
+    error_free(in->err);
+    g_free(in);
+}
+
+/* A command may poll the loop, and so bring us back here: requests are run by the outermost call alone, in order. */
+static void run_queue(QmpMonitor *m)
+{
+    if (m->dispatching) {
+        if (m->queue.length >= QMP_QUEUE_MAX && !m->paused) {
+            m->paused = true;
+            chardev_pause(m->chardev);
+        }
+        return;
+    }
+    object_ref(&m->obj);
+    m->dispatching = true;
+    QmpInput *in;
+    while ((in = g_queue_pop_head(&m->queue))) {
+        json_t *reply;
+
+        if (in->value) {
+            QmpMonitor *outer = current;
+            current = m;
+            reply = dispatch(m, in->value);
+            current = outer;
+        } else {
+            reply = qmp_error_reply(g_steal_pointer(&in->err), NULL);
+        }
+        if (reply && !m->closed) {
+            send(m, reply);
+        }
+        json_decref(reply);
+        input_free(in);
+    }
+    m->dispatching = false;
+    if (m->paused && !m->closed) {
+        m->paused = false;
+        chardev_resume(m->chardev);
+    }
+    object_unref(&m->obj);
+}
+
+static void on_json(void *opaque, json_t *value, Error *err)
+{
+    QmpMonitor *m = opaque;
+    QmpInput *in = g_new0(QmpInput, 1);
+
+    in->value = value;
+    in->err = err;
+    g_queue_push_tail(&m->queue, in);
+}
+
+static void on_read(void *opaque, const uint8_t *buf, size_t len)
+{
+    QmpMonitor *m = opaque;
+
+    json_parser_feed(m->parser, (const char *)buf, len);
+    run_queue(m);
+}
+
+void qmp_qmp_capabilities(bool has_enable, QMPCapabilityList *enable, Error **errp)
+{
+    QmpMonitor *m = current;
+
+    if (m->negotiated) {
+        error_set(errp, ERROR_CLASS_COMMAND_NOT_FOUND,
+                  "Capabilities negotiation is already complete, command ignored");
+        return;
+    }
+    for (; enable; enable = enable->next) {
+        m->oob = m->oob || enable->value == QMP_CAPABILITY_OOB;
+    }
+    m->negotiated = true;
+}
+
+/* --- Life --- */
+
+static void greet(QmpMonitor *m)
+{
+    json_t *qemu = json_pack("{s:i,s:i,s:i}", "major", QEMU_VERSION_MAJOR, "minor", QEMU_VERSION_MINOR,
+                             "micro", QEMU_VERSION_MICRO);
+    json_t *greeting = json_pack("{s:{s:{s:o,s:s},s:[s]}}", "QMP", "version", "qemu", qemu, "package", "",
+                                 "capabilities", "oob");
+    send(m, greeting);
+    json_decref(greeting);
+}
+
+static void drop_session(QmpMonitor *m)
+{
+    QmpInput *in;
+
+    while ((in = g_queue_pop_head(&m->queue))) {
+        input_free(in);
+    }
+    g_clear_pointer(&m->parser, json_parser_free);
+    m->negotiated = m->oob = false;
+}
+
+static void delete_bh(void *opaque)
+{
+    QmpMonitor *m = opaque;
+
+    if (m->obj.parent) {
+        object_unparent(&m->obj);
+    }
+    object_unref(&m->obj);
+}
+
+static void on_event(void *opaque, ChardevEvent event)
+{
+    QmpMonitor *m = opaque;
+
+    drop_session(m);
+    if (event == CHARDEV_OPENED) {
+        m->parser = json_parser_new(on_json, m);
+        greet(m);
+    } else if (m->close_action) {
+        object_ref(&m->obj);
+        aio_bh_schedule_oneshot(aio_context_main(), delete_bh, m);
+    }
+}
+
+static const ChardevFrontend frontend = {.read = on_read, .event = on_event};
+
+static bool qmp_complete(Object *obj, Error **errp)
+{
+    QmpMonitor *m = QMP(obj);
+
+    if (!m->chardev_id) {
+        error_setg(errp, "Parameter 'chardev' is missing");
+        return false;
+    }
+    Chardev *c = chardev_find(m->chardev_id);
+    if (!c) {
+        error_setg(errp, "chardev \"%s\" not found", m->chardev_id);
+        return false;
+    }
+    m->chardev = c;
+    list_append(&sessions, &m->link);
+    if (!chardev_set_frontend(c, &frontend, m, errp)) {
+        list_remove(&m->link);
+        m->chardev = NULL;
+        return false;
+    }
+    return true;
+}
+
+static bool qmp_can_be_deleted(Object *obj, Error **errp)
+{
+    if (QMP(obj) == current) {
+        error_setg(errp, "Cannot delete the current QMP monitor");
+        return false;
+    }
+    return true;
+}
+
+static void qmp_finalize(Object *obj)
+{
+    QmpMonitor *m = QMP(obj);
+
+    m->closed = true;
+    if (m->chardev) {
+        if (m->paused) {
+            chardev_resume(m->chardev);
+        }
+        chardev_clear_frontend(m->chardev);
+        list_remove(&m->link);
+    }
+    drop_session(m);
+    g_free(m->chardev_id);
+}
+
+static const char *const close_actions[] = {"none", "delete", NULL};
+static const char *const creatable[] = {"user-creatable", NULL};
+
+static const ObjectProperty properties[] = {
+    {.name = "chardev", .kind = PROP_STRING, .get = object_get_string, .set = object_set_string,
+     .offset = offsetof(QmpMonitor, chardev_id), .description = "character device to talk over"},
+    {.name = "pretty", .kind = PROP_BOOL, .get = object_get_bool, .set = object_set_bool,
+     .offset = offsetof(QmpMonitor, pretty), .description = "replies over several lines"},
+    {.name = "close-action", .kind = PROP_ENUM, .get = object_get_enum, .set = object_set_enum,
+     .values = close_actions, .offset = offsetof(QmpMonitor, close_action),
+     .description = "what to do with the monitor when its client has gone"},
+    {0},
+};
+
+const ObjectType *qmp_monitor_type(void)
+{
+    static const ObjectType type = {
+        .name = TYPE_MONITOR_QMP, .parent = "object", .size = sizeof(QmpMonitor), .interfaces = creatable,
+        .properties = properties, .finalize = qmp_finalize, .complete = qmp_complete,
+        .can_be_deleted = qmp_can_be_deleted,
+    };
+    return &type;
+}
