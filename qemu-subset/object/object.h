@@ -116,6 +116,8 @@ void object_unuse(Object *obj);
 
 /* --- Properties --- */
 const ObjectProperty *object_find_property(const Object *obj, const char *name);
+/* Its type as qom-list shows it. */
+const char *object_property_type(const ObjectProperty *prop);
 /* Every property, class ones first, as qom-list gives them; @fn gets the kind-derived type name. */
 void object_for_each_property(Object *obj, void (*fn)(Object *obj, const ObjectProperty *p, const char *type, void *opaque),
                               void *opaque);
@@ -150,6 +152,10 @@ json_t *user_creatable_from_text(json_t *options, Error **errp);
 /* @options holds qom-type, id and typed properties. Leaves nothing behind on failure. */
 bool user_creatable_add(json_t *options, Error **errp);
 bool user_creatable_del(const char *id, Error **errp);
+/* -object help (@type NULL) and TYPE,help, to stdout. */
+bool object_print_help(const char *type, Error **errp);
+/* At program end: take everything out of /objects, so that IOThreads end. Nothing may use them any more. */
+void object_cleanup(void);
 
 /* Called once: registers object/'s own types (container, iothread, main-loop, memory backends live in guest/). */
 void object_register_types(void);

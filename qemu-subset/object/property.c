@@ -55,11 +55,16 @@ static const char *const kind_types[] = {
     [PROP_LINK] = "link<object>", [PROP_CHILD] = "child<object>", [PROP_ANY] = "any",
 };
 
+const char *object_property_type(const ObjectProperty *p)
+{
+    return p->type ? p->type : kind_types[p->kind];
+}
+
 static void visit_property(Object *obj, const ObjectProperty *p,
                            void (*fn)(Object *, const ObjectProperty *, const char *, void *),
                            void *opaque)
 {
-    fn(obj, p, p->type ? p->type : kind_types[p->kind], opaque);
+    fn(obj, p, object_property_type(p), opaque);
 }
 
 /* Base classes first. */

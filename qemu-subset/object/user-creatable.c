@@ -5,6 +5,7 @@
 #include "qapi/keyval.h"
 #include "qapi/opts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define TYPE_USER_CREATABLE "user-creatable"
@@ -152,4 +153,64 @@ bool user_creatable_del(const char *id, Error **errp)
     }
     object_unparent(obj);
     return true;
+}
+
+/* --- Help --- */
+
+static int compare_strings(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void collect_type(const ObjectType *t, void *opaque)
+{
+    if (!t->abstract && object_type_is_a(t, TYPE_USER_CREATABLE)) {
+        g_ptr_array_add(opaque, g_strdup(t->name));
+    }
+}
+
+static void collect_options(const ObjectType *t, GPtrArray *lines)
+{
+    for (; t; t = object_type_parent(t)) {
+        for (const ObjectProperty *p = t->properties; p && p->name; p++) {
+            if (!p->set) {
+                continue;
+            }
+            g_autofree char *head = g_strdup_printf("%s=<%s>", p->name, object_property_type(p));
+            g_ptr_array_add(lines, p->description ? g_strdup_printf("%-22s - %s", head, p->description)
+                                                  : g_strdup(head));
+        }
+    }
+}
+
+bool object_print_help(const char *name, Error **errp)
+{
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
+
+    if (name) {
+        const ObjectType *t = object_find_type(name);
+        if (!t || t->abstract || !object_type_is_a(t, TYPE_USER_CREATABLE)) {
+            error_setg(errp, "Parameter 'qom-type' does not accept value '%s'", name);
+            return false;
+        }
+        collect_options(t, lines);
+        printf("%s options:\n", name);
+    } else {
+        object_for_each_type(collect_type, lines);
+        printf("List of user creatable objects:\n");
+    }
+    g_ptr_array_sort(lines, compare_strings);
+    for (guint i = 0; i < lines->len; i++) {
+        printf("  %s\n", (char *)g_ptr_array_index(lines, i));
+    }
+    return true;
+}
+
+void object_cleanup(void)
+{
+    Object *objects = object_objects();
+
+    while (objects->child_order && objects->child_order->len) {
+        object_unparent(g_ptr_array_index(objects->child_order, objects->child_order->len - 1));
+    }
 }
