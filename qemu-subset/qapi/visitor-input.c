@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The visitor that reads a type from JSON, typed or with text as leaves, and complains in QEMU's words. */
+#include "qapi/keyval.h"
+#include "qapi/visitor.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define MAX_RANGE 65536
+
+typedef struct Frame {
+    char *name;       /* in the frame below; NULL for an element and for an unnamed root */
+    json_t *value;    /* owned reference to an object or array */
+    GHashTable *seen; /* of an object: the members visited so far (owned strings) */
+    size_t index;     /* of an array: the current element */
+    bool borrowed;    /* QAPI_OPTS: a nested struct shares the object and "seen" of the frame below */
+} Frame;
+
+typedef struct InputVisitor {
+    Visitor visitor;
+    QapiSyntax syntax;
+    json_t *root;
+    GArray *frames;
+} InputVisitor;
+
+/* What a text syntax calls the kinds of scalars. */
+typedef enum Word {
+    WORD_INT64,
+    WORD_UINT64,
+    WORD_SIZE,
+    WORD_NUMBER,
+} Word;
+
+static const char *const words[][4] = {
+    [QAPI_KEYVAL] = {"integer", "integer", "size", "number"},
+    [QAPI_OPTS] = {"an int64 value", "a uint64 value", "a size value", "a number"},
+    [QAPI_STRING] = {"int64", "uint64", "size", "number"},
+};
+
+static InputVisitor *self(Visitor *v)
+{
+    return (InputVisitor *)v;
+}
+
+static Frame *frame_at(InputVisitor *iv, guint i)
+{
+    return &g_array_index(iv->frames, Frame, i);
+}
+
+static Frame *top(InputVisitor *iv)
+{
+    return iv->frames->len ? frame_at(iv, iv->frames->len - 1) : NULL;
+}
+
+/* The path from the root to member @name of the current frame. */
+static char *full_name(InputVisitor *iv, const char *name)
+{
+    GString *path = g_string_new(NULL);
+
+    for (guint i = 0; i <= iv->frames->len; i++) {
+        Frame *below = i ? frame_at(iv, i - 1) : NULL;
+        const char *part = i < iv->frames->len ? frame_at(iv, i)->name : name;
+
+        if (below && json_is_array(below->value)) {
+            g_string_append_printf(path, iv->syntax == QAPI_JSON ? "[%zu]" : ".%zu", below->index);
+        } else if (part) {
+            g_string_append_printf(path, "%s%s", path->len && iv->syntax != QAPI_OPTS ? "." : "", part);
+        }
+    }
+    if (!path->len) {
+        g_string_append(path, iv->syntax == QAPI_JSON || iv->syntax == QAPI_KEYVAL ? "<anonymous>" : "null");
+    }
+    return g_string_free(path, FALSE);
+}
+
+/* The value of @name, NULL if absent; @consume marks it as known. */
+static json_t *find(InputVisitor *iv, const char *name, bool consume)
+{
+    Frame *frame = top(iv);
+
+    if (!frame) {
+        return iv->root;
+    }
+    if (json_is_array(frame->value)) {
+        return json_array_get(frame->value, frame->index);
+    }
+    json_t *value = json_object_get(frame->value, name);
+    if (value && consume) {
+        g_hash_table_add(frame->seen, g_strdup(name));
+    }
+    return value;
+}
+
+static json_t *get(Visitor *v, const char *name, Error **errp)
+{
+    json_t *value = find(self(v), name, true);
+
+    if (!value) {
+        g_autofree char *path = full_name(self(v), name);
+
+        error_setg(errp, "Parameter '%s' is missing", path);
+    }
+    return value;
+}
+
+static bool wrong_type(Visitor *v, const char *name, const char *expected, Error **errp)
+{
+    g_autofree char *path = full_name(self(v), name);
+
+    error_setg(errp, "Invalid parameter type for '%s', expected: %s", path, expected);
+    return false;
+}
+
+static bool wrong_text(Visitor *v, const char *name, const char *expected, Error **errp)
+{
+    g_autofree char *path = full_name(self(v), name);
+
+    error_setg(errp, "Parameter '%s' expects %s", path, expected);
+    return false;
+}
+
+/* The text of a leaf; in the text syntaxes only. */
+static const char *get_text(Visitor *v, const char *name, Error **errp)
+{
+    json_t *value = get(v, name, errp);
+
+    if (!value || json_is_string(value)) {
+        return json_string_value(value);
+    }
+    if (json_is_object(value) || json_is_array(value)) {
+        g_autofree char *path = full_name(self(v), name);
+
+        error_setg(errp, "Parameters '%s.*' are unexpected", path);
+    } else {
+        wrong_text(v, name, "a string", errp);
+    }
+    return NULL;
+}
+
+static void push(InputVisitor *iv, const char *name, json_t *value)
+{
+    Frame frame = {.name = g_strdup(name), .value = json_incref(value)};
+
+    if (json_is_object(value)) {
+        frame.seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    }
+    g_array_append_val(iv->frames, frame);
+}
+
+static void pop(InputVisitor *iv)
+{
+    Frame *frame = top(iv);
+
+    g_free(frame->name);
+    if (!frame->borrowed) {
+        json_decref(frame->value);
+        g_clear_pointer(&frame->seen, g_hash_table_unref);
+    }
+    g_array_set_size(iv->frames, iv->frames->len - 1);
+}
+
+static bool start_struct(Visitor *v, const char *name, void **obj, size_t size, Error **errp)
+{
+    InputVisitor *iv = self(v);
+    Frame *outer = top(iv);
+
+    if (obj) {
+        *obj = NULL;
+    }
+    if (iv->syntax == QAPI_OPTS && outer) {
+        Frame frame = {.value = outer->value, .seen = outer->seen, .borrowed = true};
+
+        g_array_append_val(iv->frames, frame);
+    } else {
+        json_t *value = get(v, name, errp);
+
+        if (!value) {
+            return false;
+        }
+        if (!json_is_object(value)) {
+            return wrong_type(v, name, "object", errp);
+        }
+        push(iv, name, value);
+    }
+    if (obj) {
+        *obj = g_malloc0(size);
+    }
+    return true;
+}
+
+static bool check_struct(Visitor *v, Error **errp)
+{
+    InputVisitor *iv = self(v);
+    Frame *frame = top(iv);
+    const char *key;
+    json_t *value;
+
+    if (frame->borrowed) {
+        return true;
+    }
+    json_object_foreach(frame->value, key, value) {
+        if (g_hash_table_contains(frame->seen, key)) {
+            continue;
+        }
+        g_autofree char *path = full_name(iv, key);
+        error_setg(errp, iv->syntax == QAPI_OPTS ? "Invalid parameter '%s'" : "Parameter '%s' is unexpected", path);
+        return false;
+    }
+    return true;
+}
+
+static void end_container(Visitor *v, void **obj)
+{
+    pop(self(v));
+}
+
+/* "3" or "0-3", comma-separated in QAPI_STRING; any other text is one element. NULL: a wrong range. */
+static json_t *list_from_text(const char *text)
+{
+    g_autoptr(json_t) list = json_array();
+    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
+
+    for (int i = 0; parts[i]; i++) {
+        const char *dash = *parts[i] ? strchr(parts[i] + 1, '-') : NULL;
+        g_autofree char *first = dash ? g_strndup(parts[i], dash - parts[i]) : NULL;
+        int64_t from, to;
+
+        if (!dash || !qapi_parse_int64(first, &from) || !qapi_parse_int64(dash + 1, &to)) {
+            json_array_append_new(list, json_string_nocheck(parts[i]));
+            continue;
+        }
+        if (from > to || (uint64_t)to - (uint64_t)from >= MAX_RANGE) {
+            return NULL;
+        }
+        for (int64_t n = from; n <= to; n++) {
+            json_array_append_new(list, json_sprintf("%" PRId64, n));
+        }
+    }
+    return g_steal_pointer(&list);
+}
+
+static bool start_list(Visitor *v, const char *name, GenericList **list, size_t size, Error **errp)
+{
+    InputVisitor *iv = self(v);
+    json_t *value;
+    g_autoptr(json_t) expanded = NULL;
+
+    if (list) {
+        *list = NULL;
+    }
+    value = get(v, name, errp);
+    if (!value) {
+        return false;
+    }
+    if (json_is_string(value) && (iv->syntax == QAPI_OPTS || iv->syntax == QAPI_STRING)) {
+        value = expanded = list_from_text(json_string_value(value));
+        if (!value) {
+            return wrong_text(v, name, "list of uint64 values or ranges", errp);
+        }
+    }
+    if (!json_is_array(value)) {
+        return wrong_type(v, name, "array", errp);
+    }
+    push(iv, name, value);
+    if (list && json_array_size(value)) {
+        *list = g_malloc0(size);
+    }
+    return true;
+}
+
+static GenericList *next_list(Visitor *v, GenericList *tail, size_t size)
+{
+    Frame *frame = top(self(v));
+
+    frame->index++;
+    tail->next = frame->index < json_array_size(frame->value) ? g_malloc0(size) : NULL;
+    return tail->next;
+}
+
+static bool start_alternate(Visitor *v, const char *name, GenericAlternate **obj, size_t size, Error **errp)
+{
+    *obj = NULL;
+    json_t *value = find(self(v), name, false);
+    if (!value) {
+        get(v, name, errp);
+        return false;
+    }
+    *obj = g_malloc0(size);
+    (*obj)->type = qapi_json_qtype(value);
+    return true;
+}
+
+static bool type_int64(Visitor *v, const char *name, int64_t *obj, Error **errp)
+{
+    if (self(v)->syntax == QAPI_JSON) {
+        json_t *value = get(v, name, errp);
+
+        if (value && !json_is_integer(value)) {
+            return wrong_type(v, name, "integer", errp);
+        }
+        *obj = value ? json_integer_value(value) : *obj;
+        return value;
+    }
+    const char *text = get_text(v, name, errp);
+    if (text && !qapi_parse_int64(text, obj)) {
+        return wrong_text(v, name, words[self(v)->syntax][WORD_INT64], errp);
+    }
+    return text;
+}
+
+/* A negative number wraps, as it always did for clients of QEMU. A real stands for an integer from 2^63 up. */
+static bool type_uint64(Visitor *v, const char *name, uint64_t *obj, Error **errp)
+{
+    if (self(v)->syntax == QAPI_JSON) {
+        json_t *value = get(v, name, errp);
+        double real = json_real_value(value);
+
+        if (!value) {
+            return false;
+        }
+        if (json_is_integer(value)) {
+            *obj = json_integer_value(value);
+        } else if (json_is_real(value) && real >= 0x1p63 && real < 0x1p64) {
+            *obj = real;
+        } else {
+            return wrong_type(v, name, "integer", errp);
+        }
+        return true;
+    }
+    const char *text = get_text(v, name, errp);
+    if (text && !qapi_parse_uint64(text, obj)) {
+        return wrong_text(v, name, words[self(v)->syntax][WORD_UINT64], errp);
+    }
+    return text;
+}
+
+static bool type_size(Visitor *v, const char *name, uint64_t *obj, Error **errp)
+{
+    if (self(v)->syntax == QAPI_JSON) {
+        return type_uint64(v, name, obj, errp);
+    }
+    const char *text = get_text(v, name, errp);
+    if (text && qapi_parse_size(text, 0, obj) != QAPI_SIZE_OK) {
+        return wrong_text(v, name, words[self(v)->syntax][WORD_SIZE], errp);
+    }
+    return text;
+}
+
+static bool type_bool(Visitor *v, const char *name, bool *obj, Error **errp)
+{
+    if (self(v)->syntax == QAPI_JSON) {
+        json_t *value = get(v, name, errp);
+
+        if (value && !json_is_boolean(value)) {
+            return wrong_type(v, name, "boolean", errp);
+        }
+        *obj = value ? json_is_true(value) : *obj;
+        return value;
+    }
+    const char *text = get_text(v, name, errp);
+    if (text && !qapi_parse_bool(text, obj)) {
+        return wrong_text(v, name, "'on' or 'off'", errp);
+    }
+    return text;
+}
+
+static bool type_str(Visitor *v, const char *name, char **obj, Error **errp)
+{
+    *obj = NULL;
+    if (self(v)->syntax == QAPI_JSON) {
+        json_t *value = get(v, name, errp);
+
+        if (value && !json_is_string(value)) {
+            return wrong_type(v, name, "string", errp);
+        }
+        *obj = g_strdup(json_string_value(value));
+        return value;
+    }
+    *obj = g_strdup(get_text(v, name, errp));
+    return *obj;
+}
+
+static bool type_number(Visitor *v, const char *name, double *obj, Error **errp)
+{
+    if (self(v)->syntax == QAPI_JSON) {
+        json_t *value = get(v, name, errp);
+
+        if (value && !json_is_number(value)) {
+            return wrong_type(v, name, "number", errp);
+        }
+        *obj = value ? json_number_value(value) : *obj;
+        return value;
+    }
+    const char *text = get_text(v, name, errp);
+    if (text && !qapi_parse_number(text, obj)) {
+        return wrong_text(v, name, words[self(v)->syntax][WORD_NUMBER], errp);
+    }
+    return text;
+}
+
+static bool type_any(Visitor *v, const char *name, json_t **obj, Error **errp)
+{
+    *obj = json_incref(get(v, name, errp));
+    return *obj;
+}
+
+static bool type_null(Visitor *v, const char *name, json_t **obj, Error **errp)
+{
+    json_t *value = get(v, name, errp);
+
+    *obj = NULL;
+    if (value && !json_is_null(value)) {
+        return wrong_type(v, name, "null", errp);
+    }
+    *obj = json_incref(value);
+    return value;
+}
+
+static void optional(Visitor *v, const char *name, bool *present)
+{
+    *present = find(self(v), name, false);
+}
+
+static void input_free(Visitor *v)
+{
+    while (self(v)->frames->len) {
+        pop(self(v));
+    }
+    g_array_free(self(v)->frames, TRUE);
+    json_decref(self(v)->root);
+    g_free(v);
+}
+
+Visitor *visitor_input_new(json_t *value, QapiSyntax syntax)
+{
+    static const VisitorOps ops = {
+        .kind = VISITOR_INPUT,
+        .start_struct = start_struct,
+        .check_struct = check_struct,
+        .end_struct = end_container,
+        .start_list = start_list,
+        .next_list = next_list,
+        .end_list = end_container,
+        .start_alternate = start_alternate,
+        .type_int64 = type_int64,
+        .type_uint64 = type_uint64,
+        .type_size = type_size,
+        .type_bool = type_bool,
+        .type_number = type_number,
+        .type_str = type_str,
+        .type_any = type_any,
+        .type_null = type_null,
+        .optional = optional,
+        .free = input_free,
+    };
+    InputVisitor *iv = g_new0(InputVisitor, 1);
+
+    iv->visitor.ops = &ops;
+    iv->syntax = syntax;
+    iv->root = json_incref(value);
+    iv->frames = g_array_new(FALSE, FALSE, sizeof(Frame));
+    return &iv->visitor;
+}
+
+Visitor *visitor_string_input_new(const char *text)
+{
+    g_autoptr(json_t) value = json_string_nocheck(text);
+
+    return visitor_input_new(value, QAPI_STRING);
+}
