@@ -70,7 +70,10 @@ const char *aio_context_name(const AioContext *ctx);
 /* One pass; @blocking may sleep until something happens. Returns true if any handler, bottom half or timer ran. */
 bool aio_poll(AioContext *ctx, bool blocking);
 
-/* [any] Make a sleeping aio_poll() of @ctx return (or the next one not sleep). Writes only if it sleeps or is about to. */
+/*
+ * [any, signal handlers too] Make a sleeping aio_poll() of @ctx return (or the next one not sleep). Writes only if it sleeps
+ * or is about to.
+ */
 void aio_notify(AioContext *ctx);
 
 /*
@@ -140,12 +143,22 @@ typedef enum AioSlot {
 typedef struct AioSource AioSource;
 typedef struct AioSourceOps {
     const char *name;
-    /* Submit everything that is queued. Called when the outermost submission section ends and before the loop sleeps. */
+    /*
+     * Submit everything that is queued. Called when the outermost submission section ends and before the loop sleeps; the
+     * dispatch, bottom half and timer phases of a pass are one submission section.
+     */
     void (*flush)(AioSource *src);
-    /* Look at the completion ring without a system call; true if there is something to reap. May be NULL. */
+    /*
+     * Look at what has completed without a system call; true if there is something to reap. May be NULL. The loop looks at
+     * its own rings (kernel-queue.h) by itself, so a source over one of those needs neither this nor reap().
+     */
     bool (*ready)(AioSource *src);
     /* Run completions. Returns their number. Called in the dispatch phase when ready() said yes. May be NULL. */
     unsigned int (*reap)(AioSource *src);
+    /* Requests are in flight: aio_context_shutdown() polls until that is over. May be NULL; its own rings the loop knows. */
+    bool (*busy)(AioSource *src);
+    /* aio_context_set_thread_pool() has changed the bounds. Home, bottom half phase. May be NULL. */
+    void (*params_changed)(AioSource *src);
     /* Home, in aio_context_shutdown(): nothing is in flight any more. */
     void (*destroy)(AioSource *src);
 } AioSourceOps;

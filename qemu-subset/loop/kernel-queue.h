@@ -5,7 +5,10 @@
 
 #include "loop/aio.h"
 
-/* Home-only, all of it. The headers of liburing and libaio are included by users, not here. */
+/*
+ * Home-only, all of it. Each pass of aio_poll() looks at the rings in user space and reaps them by itself; submissions and
+ * completions of requests are counted in AioStats here, for both queues. The headers of liburing and libaio are included by users, not here.
+ */
 struct io_uring;
 struct io_uring_sqe;
 struct iocb;

@@ -16,7 +16,9 @@ typedef struct AioStats {
     AioCounter polls_success; /* ... and found work */
     AioCounter sleeps;        /* waits that could sleep */
     AioCounter wait_calls;    /* system calls to wait */
+    AioCounter control_calls; /* system calls to watch, change or forget a descriptor */
     AioCounter notify_cleared;/* times the notifier was read */
+    AioCounter notify_saved;  /* wake-ups that needed no eventfd write: from the home itself, or while it was awake */
     AioCounter submit_calls;  /* io_submit or io_uring_enter calls that carried requests, or pool hand-overs */
     AioCounter requests;      /* requests that they carried */
     AioCounter batch_max;     /* largest batch */
@@ -26,7 +28,6 @@ typedef struct AioStats {
     AioCounter residence_histogram[AIO_HISTOGRAM]; /* queued to submitted, in microseconds */
     /* Written by the threads that notify. */
     AioCounter notify_sent __attribute__((aligned(64))); /* eventfd writes */
-    AioCounter notify_saved;                             /* wake-ups that needed no write */
 } AioStats;
 
 /* Home only: a plain add, no locked instruction. */

@@ -20,7 +20,10 @@ void clock_virtual_enable(bool on);
 void clock_virtual_take_over(void);
 /* After take-over: set the time; timers that are due are run by the loops that own them. */
 void clock_virtual_set_ns(int64_t ns);
-/* The earliest virtual timer of the main loop in absolute ns, or -1. */
+/*
+ * The earliest virtual timer in absolute ns, or -1: of the calling thread's loop, which may be due, and of all other loops,
+ * not counting what is due there (they run it by themselves).
+ */
 int64_t clock_virtual_deadline_ns(void);
 
 typedef struct AioTimer AioTimer;
@@ -34,6 +37,7 @@ struct AioTimer {
     void *opaque;
     int64_t expire_ns;  /* valid while armed */
     unsigned int index; /* place in the heap of its clock + 1; 0: not armed */
+    AioTimer *later;    /* private */
 };
 
 void aio_timer_init(AioTimer *t, AioContext *ctx, ClockType clock, AioTimerFn *fn, void *opaque);

@@ -298,6 +298,16 @@ static void pool_flush(AioSource *src)
 {
 }
 
+static bool pool_busy(AioSource *src)
+{
+    return container_of(src, WorkerPool, source)->in_flight != 0;
+}
+
+static void pool_params_changed(AioSource *src)
+{
+    worker_pool_update(container_of(src, WorkerPool, source));
+}
+
 static void pool_destroy(AioSource *src)
 {
     worker_pool_free(container_of(src, WorkerPool, source));
@@ -308,6 +318,8 @@ static const AioSourceOps pool_ops = {
     .flush = pool_flush,
     .ready = pool_ready,
     .reap = pool_reap,
+    .busy = pool_busy,
+    .params_changed = pool_params_changed,
     .destroy = pool_destroy,
 };
 

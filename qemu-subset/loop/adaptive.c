@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Polling in user space before the loop sleeps, for a time that adapts to how long waits turn out to be. */
+#include "loop/context.h"
+
+/* Something that was not dispatched for so long stops to be polled until it is dispatched again. */
+#define POLL_IDLE_NS INT64_C(7000000000)
+
+void aio_poll_state_update(AioPollState *ps, const AioPollParams *p, int64_t block_ns)
+{
+    if (ps->hit) {
+        ps->ns = ps->ns ? ps->ns - (ps->ns >> p->weight) + (block_ns >> p->weight) : block_ns;
+    } else if (ps->ns) {
+        ps->ns = block_ns > INT64_MAX - ps->ns ? INT64_MAX : ps->ns + block_ns;
+    }
+    /* Polling could not have caught that. */
+    if (ps->ns > p->max_ns) {
+        ps->ns = 0;
+    }
+}
+
+int64_t aio_poll_next(int64_t poll_ns, int64_t longest, const AioPollParams *p)
+{
+    int64_t grown;
+
+    if (longest > poll_ns) {
+        grown = poll_ns > p->max_ns / p->grow ? p->max_ns : poll_ns * p->grow;
+        grown = longest > grown ? longest : grown;
+        return grown < p->max_ns ? grown : p->max_ns;
+    }
+    if (longest < poll_ns / p->shrink) {
+        return poll_ns / p->shrink;
+    }
+    return poll_ns;
+}
+
+void aio_adaptive_refresh(AioContext *ctx)
+{
+    AioHandler *h;
+
+    pthread_mutex_lock(&ctx->params_lock);
+    ctx->poll = ctx->params;
+    ctx->poll_gen = atomic_load_explicit(&ctx->params_gen, memory_order_relaxed);
+    pthread_mutex_unlock(&ctx->params_lock);
+    ctx->poll_ns = 0;
+    list_for_each(h, &ctx->polled, poll_link) {
+        h->ps.ns = 0;
+    }
+    for (int i = 0; i < AIO_POLL_INNER; i++) {
+        ctx->inner[i].ns = 0;
+    }
+}
+
+/* Ask the polled handlers; all of them, as each must get its turn. */
+static bool look_at_handlers(AioContext *ctx)
+{
+    AioHandler *h;
+    bool found = false;
+
+    list_for_each(h, &ctx->polled, poll_link) {
+        if (!list_linked(&h->ready_link) && h->poll(h->opaque)) {
+            h->poll_said_yes = true;
+            aio_handler_ready(ctx, h, 0);
+            found = true;
+        }
+    }
+    return found;
+}
+
+bool aio_adaptive_look(AioContext *ctx)
+{
+    /* Handlers that are in polling mode have switched their notifications off, so they must be looked at in each pass. */
+    bool found = ctx->poll_begun && look_at_handlers(ctx);
+
+    return aio_sources_ready(ctx) || found;
+}
+
+static void begin_polling(AioContext *ctx)
+{
+    AioHandler *h;
+
+    list_for_each(h, &ctx->polled, poll_link) {
+        if (!h->begun) {
+            h->begun = true;
+            ctx->poll_begun = true;
+            if (h->begin) {
+                h->begin(h->opaque);
+            }
+        }
+    }
+}
+
+bool aio_adaptive_end(AioContext *ctx)
+{
+    AioHandler *h;
+
+    if (!ctx->poll_begun) {
+        return false;
+    }
+    ctx->poll_begun = false;
+    list_for_each(h, &ctx->polled, poll_link) {
+        if (h->begun) {
+            h->begun = false;
+            if (h->end) {
+                h->end(h->opaque);
+            }
+        }
+    }
+    /* What came before notifications were on again sent none. */
+    return look_at_handlers(ctx);
+}
+
+bool aio_adaptive_poll(AioContext *ctx, int64_t timeout_ns)
+{
+    int64_t start = aio_now_ns();
+    int64_t limit = timeout_ns < 0 || timeout_ns > ctx->poll_ns ? ctx->poll_ns : timeout_ns;
+    bool found = false;
+
+    aio_stat_add(&ctx->stats.polls, 1);
+    begin_polling(ctx);
+    do {
+        found = look_at_handlers(ctx) | aio_sources_ready(ctx) | !aio_inbox_empty(ctx);
+    } while (!found && aio_now_ns() - start < limit &&
+             atomic_load_explicit(&ctx->params_gen, memory_order_relaxed) == ctx->poll_gen);
+    if (found) {
+        aio_stat_add(&ctx->stats.polls_success, 1);
+    }
+    return found;
+}
+
+static int64_t account_one(AioContext *ctx, AioPollState *ps, int64_t block_ns, int64_t now)
+{
+    int64_t ns = -1;
+
+    aio_poll_state_update(ps, &ctx->poll, block_ns);
+    if (ps->hit) {
+        ps->hit = false;
+        ps->last_ns = now;
+        ns = ps->ns;
+    }
+    return ns;
+}
+
+void aio_adaptive_account(AioContext *ctx, int64_t block_ns, int64_t now)
+{
+    int64_t ns, longest = -1;
+    AioHandler *h, *next;
+
+    for (int i = 0; i < AIO_POLL_INNER; i++) {
+        AioPollState *ps = &ctx->inner[i];
+
+        ps->listed |= ps->hit;
+        if (ps->listed) {
+            ns = account_one(ctx, ps, block_ns, now);
+            longest = ns > longest ? ns : longest;
+            if (now - ps->last_ns > POLL_IDLE_NS) {
+                *ps = (AioPollState){0};
+            }
+        }
+    }
+    list_for_each_safe(h, next, &ctx->polled, poll_link) {
+        ns = account_one(ctx, &h->ps, block_ns, now);
+        longest = ns > longest ? ns : longest;
+        if (now - h->ps.last_ns > POLL_IDLE_NS && !h->begun) {
+            list_remove(&h->poll_link);
+            h->ps = (AioPollState){0};
+        }
+    }
+    if (longest >= 0) {
+        ctx->poll_ns = aio_poll_next(ctx->poll_ns, longest, &ctx->poll);
+    }
+}

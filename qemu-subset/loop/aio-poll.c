@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One pass of the event loop, phase by phase. */
+#include "loop/context.h"
+#include "loop/kernel-queue.h"
+
+#include <time.h>
+
+/*
+ * When there is work already, looking at descriptors costs a system call (0.2 to 0.5 us) that the work does not need. So it
+ * is left out, but not in more passes in a row than this: a bottom half that always schedules itself again then pays a
+ * sixteenth of that call a pass, and a descriptor waits for sixteen rounds of bottom halves at most. Completions are worth
+ * less patience, as a pass that reaps them is longer, and what comes through descriptors is often the next request.
+ */
+#define PASSES_WITHOUT_LOOK 16
+#define COST_OF_COMPLETIONS 4
+
+int64_t aio_now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+static bool work_is_here(const AioContext *ctx)
+{
+    return !list_empty(&ctx->work) || !aio_inbox_empty(ctx) || !list_empty(&ctx->ready);
+}
+
+/* Nanoseconds that this pass may sleep; -1: until something happens. */
+static int64_t pass_timeout(AioContext *ctx)
+{
+    return work_is_here(ctx) || !list_empty(&ctx->always) ? 0 : aio_timers_timeout(ctx);
+}
+
+static void wait_for_events(AioContext *ctx, int64_t timeout_ns)
+{
+    ctx->skipped = 0;
+    ctx->mon->wait(ctx, timeout_ns);
+    if (!list_empty(&ctx->always)) {
+        AioHandler *h;
+
+        list_for_each(h, &ctx->always, mon_link) {
+            aio_handler_ready(ctx, h, h->events);
+        }
+    }
+}
+
+/* There is work in user space: look at descriptors only now and then. */
+static void look_at_times(AioContext *ctx, bool completions)
+{
+    ctx->skipped += completions ? COST_OF_COMPLETIONS : 1;
+    if (ctx->skipped >= PASSES_WITHOUT_LOOK) {
+        wait_for_events(ctx, 0);
+    } else if (ctx->uring && aio_uring_unsubmitted(ctx)) {
+        aio_uring_submit(ctx);
+    }
+}
+
+/* Sleep unless something has come up. Returns whether sleep was announced, so that taking the inbox ends it. */
+static bool sleep_for_events(AioContext *ctx, int64_t timeout_ns)
+{
+    if (aio_adaptive_end(ctx)) {
+        timeout_ns = 0;
+    }
+    if (ctx->resfd_signalled && !ctx->mon->notifier_edge) {
+        /*
+         * Completions that were reaped by looking at the ring have left the eventfd set; to sleep on it would take a second
+         * call. Those that came since are still in the ring: look once more, after the read.
+         */
+        ctx->notifier_readable = true;
+        aio_notifier_clear(ctx);
+        if (aio_sources_ready(ctx)) {
+            timeout_ns = 0;
+        }
+    }
+    if (timeout_ns == 0 || !aio_inbox_sleep(ctx)) {
+        wait_for_events(ctx, 0);
+        return false;
+    }
+    aio_stat_add(&ctx->stats.sleeps, 1);
+    wait_for_events(ctx, timeout_ns);
+    return true;
+}
+
+/* Deadline, polling and waiting. Returns how long that took, -1 if it was not measured; *@now is set if it was. */
+static int64_t pass_wait(AioContext *ctx, bool blocking, int64_t *now)
+{
+    int64_t start = 0, timeout = blocking ? pass_timeout(ctx) : 0;
+    bool here = work_is_here(ctx), slept = false, measure = timeout && ctx->poll.max_ns;
+    bool completions = aio_adaptive_look(ctx);
+
+    if (measure) {
+        start = aio_now_ns();
+    }
+    if (here || completions) {
+        look_at_times(ctx, completions);
+    } else if (timeout == 0) {
+        wait_for_events(ctx, 0);
+    } else {
+        bool found = false;
+
+        if (ctx->poll_ns > 0 && ctx->poll.max_ns > 0) {
+            if (ctx->uring && aio_uring_unsubmitted(ctx)) {
+                aio_uring_submit(ctx);
+            }
+            found = aio_adaptive_poll(ctx, timeout);
+            if (!found && timeout > 0) {
+                timeout = aio_timers_timeout(ctx);
+            }
+        }
+        if (found) {
+            look_at_times(ctx, true);
+        } else {
+            slept = sleep_for_events(ctx, timeout);
+        }
+    }
+    if (aio_inbox_take(ctx, slept)) {
+        ctx->inner[AIO_POLL_NOTIFIER].hit = true;
+    }
+    if (!measure) {
+        return ctx->poll.max_ns ? 0 : -1;
+    }
+    *now = ctx->last_ns = aio_now_ns();
+    return *now - start;
+}
+
+bool aio_poll(AioContext *ctx, bool blocking)
+{
+    bool progress;
+    int64_t block_ns, now = ctx->last_ns;
+
+    assert(in_home(ctx));
+    ctx->depth++;
+    aio_stat_add(&ctx->stats.passes, 1);
+    if (atomic_load_explicit(&ctx->params_gen, memory_order_relaxed) != ctx->poll_gen) {
+        aio_adaptive_refresh(ctx);
+    }
+    /* Whatever a caller further up the stack keeps plugged: this pass may wait for it. */
+    aio_sources_flush(ctx);
+
+    block_ns = pass_wait(ctx, blocking, &now);
+
+    /* Everything that the callbacks of one pass submit goes out together. */
+    aio_plug(ctx);
+    progress = aio_sources_reap(ctx) > 0;
+    progress |= aio_handlers_dispatch(ctx);
+    aio_notifier_clear(ctx);
+    if (block_ns >= 0) {
+        aio_adaptive_account(ctx, block_ns, now);
+    }
+    if (!aio_inbox_empty(ctx)) {
+        aio_inbox_take(ctx, false);
+    }
+    progress |= aio_work_run(ctx);
+    progress |= aio_timers_run(ctx);
+    aio_unplug(ctx);
+
+    if (!--ctx->depth && !list_empty(&ctx->deleted)) {
+        aio_handlers_free_deleted(ctx);
+    }
+    return progress;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Sources: the slots where engines attach, and the submission sections that batch what they queue. */
+#include "loop/context.h"
+#include "loop/kernel-queue.h"
+
+AioSource *aio_source_get(AioContext *ctx, AioSlot slot)
+{
+    assert(in_home(ctx));
+    return ctx->sources[slot];
+}
+
+void aio_source_attach(AioContext *ctx, AioSlot slot, AioSource *src)
+{
+    assert(in_home(ctx) && !ctx->sources[slot]);
+    src->ctx = ctx;
+    ctx->sources[slot] = src;
+}
+
+void aio_plug(AioContext *ctx)
+{
+    assert(in_home(ctx));
+    ctx->plugged++;
+}
+
+void aio_unplug(AioContext *ctx)
+{
+    assert(in_home(ctx) && ctx->plugged > 0);
+    if (!--ctx->plugged) {
+        aio_sources_flush(ctx);
+    }
+}
+
+bool aio_plugged(const AioContext *ctx)
+{
+    return ctx->plugged;
+}
+
+void aio_sources_flush(AioContext *ctx)
+{
+    for (int i = 0; i < AIO_SLOTS; i++) {
+        AioSource *src = ctx->sources[i];
+
+        if (src && src->pending) {
+            src->ops->flush(src);
+        }
+    }
+}
+
+bool aio_sources_ready(AioContext *ctx)
+{
+    if ((ctx->kaio && aio_kaio_ready(ctx)) || (ctx->uring && aio_uring_ready(ctx))) {
+        return true;
+    }
+    for (int i = 0; i < AIO_SLOTS; i++) {
+        AioSource *src = ctx->sources[i];
+
+        if (src && src->ops->ready && src->ops->ready(src)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static unsigned int reaped(AioContext *ctx, unsigned int which, unsigned int n)
+{
+    ctx->inner[which].hit |= n != 0;
+    return n;
+}
+
+unsigned int aio_sources_reap(AioContext *ctx)
+{
+    unsigned int n = 0;
+
+    if (ctx->kaio) {
+        n += reaped(ctx, AIO_POLL_KAIO, aio_kaio_reap(ctx));
+    }
+    if (ctx->uring) {
+        n += reaped(ctx, AIO_POLL_URING, aio_uring_reap(ctx));
+    }
+    for (int i = 0; i < AIO_SLOTS; i++) {
+        AioSource *src = ctx->sources[i];
+
+        if (src && src->ops->reap && (!src->ops->ready || src->ops->ready(src))) {
+            n += reaped(ctx, AIO_POLL_SLOT0 + i, src->ops->reap(src));
+        }
+    }
+    return n;
+}
+
+bool aio_sources_busy(AioContext *ctx)
+{
+    for (int i = 0; i < AIO_SLOTS; i++) {
+        AioSource *src = ctx->sources[i];
+
+        if (src && (src->pending || (src->ops->busy && src->ops->busy(src)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void aio_sources_params_changed(AioContext *ctx)
+{
+    for (int i = 0; i < AIO_SLOTS; i++) {
+        AioSource *src = ctx->sources[i];
+
+        if (src && src->ops->params_changed) {
+            src->ops->params_changed(src);
+        }
+    }
+}
+
+void aio_sources_destroy(AioContext *ctx)
+{
+    for (int i = 0; i < AIO_SLOTS; i++) {
+        AioSource *src = ctx->sources[i];
+
+        ctx->sources[i] = NULL;
+        if (src && src->ops->destroy) {
+            src->ops->destroy(src);
+        }
+    }
+}
