@@ -7,12 +7,12 @@
 
 typedef struct BlockBackend BlockBackend;
 
-typedef struct BlockStats {
+typedef struct BlockAccounting {
     uint64_t bytes[BLOCK_OPS], ops[BLOCK_OPS], failed[BLOCK_OPS], invalid[BLOCK_OPS], merged[BLOCK_OPS];
     uint64_t total_ns[BLOCK_OPS];
     uint64_t wr_highest_offset;
     int64_t last_access_ns;
-} BlockStats;
+} BlockAccounting;
 
 /*
  * A device's side. All calls come in the main thread, but for the two that say otherwise.
@@ -30,6 +30,8 @@ typedef struct BlockDeviceOps {
 BlockBackend *blk_new(uint32_t perm, uint32_t shared);
 /* With a name that query-block lists (-drive id=); fails with QEMU's text on a duplicate. */
 bool blk_set_name(BlockBackend *blk, const char *name, Error **errp);
+/* Make it anonymous, as drive_del does: nobody finds it any more. */
+void blk_clear_name(BlockBackend *blk);
 const char *blk_name(const BlockBackend *blk);
 BlockBackend *blk_ref(BlockBackend *blk);
 void blk_unref(BlockBackend *blk);
@@ -39,7 +41,7 @@ int blk_insert_node(BlockBackend *blk, BlockNode *node, Error **errp);
 void blk_remove_node(BlockBackend *blk);
 BlockNode *blk_node(const BlockBackend *blk);
 bool blk_set_perm(BlockBackend *blk, uint32_t perm, uint32_t shared, Error **errp);
-/* One device at a time; -EBUSY. */
+/* One device at a time; -EBUSY. Switches on io-status. */
 int blk_attach_dev(BlockBackend *blk, const BlockDeviceOps *ops, void *dev);
 void blk_detach_dev(BlockBackend *blk, void *dev);
 void *blk_dev(const BlockBackend *blk);
@@ -48,6 +50,7 @@ bool blk_writable(const BlockBackend *blk);
 /* Guest-visible write cache: off makes every write FUA. */
 void blk_set_write_cache(BlockBackend *blk, bool on);
 bool blk_write_cache(const BlockBackend *blk);
+/* "auto" keeps what is set: report and enospc, or what -drive said. */
 void blk_set_on_error(BlockBackend *blk, BlockdevOnError rerror, BlockdevOnError werror);
 BlockdevOnError blk_on_error(const BlockBackend *blk, bool is_write);
 /* What query-block reports; set by the error policy, reset by cont. */
@@ -57,7 +60,7 @@ void blk_iostatus_reset(BlockBackend *blk);
 
 /* The channel of @blk for @ctx, made on first use; attaches the drivers below to @ctx. Main thread. NULL with @errp. */
 BlockChannel *blk_channel_get(BlockBackend *blk, AioContext *ctx, Error **errp);
-/* Nothing in flight. Main thread. */
+/* Nothing in flight. Main thread, and not from the done() of a request of this channel. */
 void blk_channel_put(BlockChannel *c);
 AioContext *blk_channel_context(const BlockChannel *c);
 BlockBackend *blk_channel_backend(const BlockChannel *c);
@@ -74,14 +77,17 @@ bool blk_channel_quiesced(const BlockChannel *c);
 void blk_account_invalid(BlockChannel *c, BlockOp op);
 void blk_account_merged(BlockChannel *c, BlockOp op, unsigned int n);
 
-typedef enum BlockErrorAction { BLOCK_ERROR_REPORT, BLOCK_ERROR_IGNORE, BLOCK_ERROR_STOP } BlockErrorAction;
+/* BlockErrorAction is the type that clients see; short names for its values. */
+#define BLOCK_ERROR_REPORT BLOCK_ERROR_ACTION_REPORT
+#define BLOCK_ERROR_IGNORE BLOCK_ERROR_ACTION_IGNORE
+#define BLOCK_ERROR_STOP BLOCK_ERROR_ACTION_STOP
 /* [any] What rerror/werror say of @error (positive errno). */
 BlockErrorAction blk_error_action(const BlockBackend *blk, bool is_read, int error);
 /* [any] Carry it out: BLOCK_IO_ERROR, io-status, and for STOP the run state, in the main thread. */
 void blk_error_apply(BlockBackend *blk, BlockErrorAction action, bool is_read, int error);
 
 /* Sum over all channels. Main thread. */
-void blk_stats(const BlockBackend *blk, BlockStats *out);
+void blk_stats(const BlockBackend *blk, BlockAccounting *out);
 
 /* Main thread: stop all channels' users and wait until nothing is in flight; nests. */
 void blk_drained_begin(BlockBackend *blk);

@@ -20,13 +20,26 @@ typedef struct BlockChild BlockChild;
 
 typedef struct BlockLimits {
     uint32_t request_alignment; /* offset and length, bytes, power of two */
-    uint32_t min_mem_alignment; /* memory, bytes */
+    uint32_t min_mem_alignment; /* memory, bytes: what suits; reported */
     uint32_t opt_mem_alignment;
+    uint32_t required_mem_alignment; /* what the driver cannot do without: others are bounced; 0 or 1: nothing */
     uint32_t max_iov;
     uint64_t max_transfer;     /* bytes; 0: unlimited */
     uint64_t max_pdiscard, pdiscard_alignment;
     uint64_t max_pwrite_zeroes, pwrite_zeroes_alignment;
 } BlockLimits;
+
+typedef struct BlockNodeContext {
+    AioContext *ctx;
+    unsigned int users;
+} BlockNodeContext;
+
+/* Writes that must not overlap others, because they are a read and a write: see serial.c. */
+typedef struct BlockSerial {
+    _Atomic unsigned int active; /* read without the lock by every write */
+    GMutex lock;
+    ListNode ranges;
+} BlockSerial;
 
 /* Main thread only unless stated; the fields that the I/O path reads change only while the node is drained. */
 struct BlockNode {
@@ -39,11 +52,15 @@ struct BlockNode {
     uint8_t detect_zeroes; /* BlockdevDetectZeroesOptions */
     uint64_t total_bytes;  /* multiple of 512 */
     BlockLimits limits;
+    uint64_t forward_offset; /* where the first byte of a forwarding node lies in its child */
     BlockChild *file; /* the child that raw-like drivers forward to; NULL for protocols */
     ListNode children, parents, all; /* BlockChild by sibling / by parent list; the list of every node */
     int refcnt;
     int quiesce; /* drained sections that hold it */
     bool monitor_owned; /* made by blockdev-add and not yet deleted */
+    bool probed;        /* raw because nothing else was recognised: sector 0 must not start to look like another format */
+    GArray *contexts;   /* BlockNodeContext: who may submit; changed under serial.lock */
+    BlockSerial serial; /* serial.c */
 };
 
 /*
@@ -54,6 +71,8 @@ struct BlockDriver {
     const char *format_name;
     size_t state_size;
     bool is_protocol; /* no file child; "filename" or nothing */
+    /* submit() only moves a request on to node->file: alignment, splitting and serialising are left to that node. */
+    bool forwards;
 
     /* @opts is the branch of the union for this driver. On failure the state has been cleaned by the driver itself. */
     int (*open)(BlockNode *node, const BlockdevOptions *opts, Error **errp);
@@ -68,7 +87,7 @@ struct BlockDriver {
     int (*co_pdiscard)(BlockNode *node, uint64_t offset, uint64_t bytes);
     int (*co_flush)(BlockNode *node);
 
-    /* Make the driver ready for requests from @ctx; home of @ctx. NULL if nothing is needed. */
+    /* Make the driver ready for requests from @ctx; home of @ctx. Nothing to undo. NULL if nothing is needed. */
     int (*attach_context)(BlockNode *node, AioContext *ctx, Error **errp);
 
     /* Main thread, node drained. Bytes or -errno. */
@@ -82,7 +101,14 @@ struct BlockDriver {
     void (*abort_perm)(BlockNode *node);
     /* What the driver needs from its child when its own parents need @perm/@shared. NULL: the same. */
     void (*child_perm)(BlockNode *node, BlockChild *c, uint32_t perm, uint32_t shared, uint32_t *nperm, uint32_t *nshared);
-    /* Add driver-specific members to query-blockstats' "driver-specific"; NULL: none. */
+    /*
+     * Those options that decide which data the node shows (filename, offset, size), for the json: filename; a new object
+     * without "driver" and children. NULL: none. And the plain filename for it; NULL if no plain one tells it all.
+     */
+    json_t *(*strong_options)(BlockNode *node);
+    char *(*plain_filename)(BlockNode *node);
+    /* For query-blockstats' "driver-specific"; NULL: none. */
+    BlockStatsSpecific *(*specific_stats)(BlockNode *node);
 };
 
 /* How a parent takes part in what happens to its child. Main thread. */
@@ -109,8 +135,13 @@ struct BlockChild {
 
 /* Open a node from validated options, children first. New reference, or NULL with @errp set. */
 BlockNode *block_open(const BlockdevOptions *opts, Error **errp);
-/* Reference or inline definition of a child, as BlockdevRef. */
-BlockNode *block_open_ref(const BlockdevRef *ref, Error **errp);
+/* The same for a node whose format was guessed. */
+BlockNode *block_open_probed(const BlockdevOptions *opts, Error **errp);
+/*
+ * A child of @parent that is being opened: a reference to a node, or a definition, which inherits read-only and cache
+ * options of @parent where it says nothing.
+ */
+BlockNode *block_open_ref(BlockNode *parent, const BlockdevRef *ref, Error **errp);
 BlockNode *block_node_ref(BlockNode *node);
 void block_node_unref(BlockNode *node);
 /* By node-name; NULL if there is none. */
@@ -140,6 +171,9 @@ void block_drain_all_end(void);
 
 /* Change the length, tell parents. 0 or -errno with @errp set. */
 int block_truncate(BlockNode *node, uint64_t bytes, Error **errp);
+/* Let @ctx submit to @node and what is below; counts. Main thread. */
+int block_attach_context(BlockNode *node, AioContext *ctx, Error **errp);
+void block_detach_context(BlockNode *node, AioContext *ctx);
 /* Recompute limits and length from the children up. */
 int block_refresh(BlockNode *node, Error **errp);
 
@@ -147,7 +181,10 @@ int block_refresh(BlockNode *node, Error **errp);
 
 /* Pass @req to @node: checks bounds and alignment, takes the detour where they demand it. */
 BlockResult block_submit(BlockNode *node, BlockRequest *req);
-/* From a coroutine or outside of one (then polls the current context): 0 or -errno. */
+/*
+ * From a coroutine or outside of one (then polls the current context): 0 or -errno. Outside of a channel's context only
+ * in the main thread.
+ */
 int block_rw(BlockNode *node, BlockOp op, uint64_t offset, uint64_t bytes, const struct iovec *iov, unsigned int niov,
              unsigned int flags);
 /* Memory suited for requests of @node; free() it. NULL when out of memory. */

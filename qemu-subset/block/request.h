@@ -33,32 +33,44 @@ typedef enum BlockResult {
 #define BLOCK_REQUEST_DRIVER_WORDS 32
 
 struct BlockRequest {
-    /* Set by whoever submits; the vector and its memory stay valid and unchanged until the request ends. */
+    /*
+     * Set by whoever submits; the vector and its memory stay valid and unchanged until the request ends. op, flags,
+     * offset and bytes may change on the way down; when a request that came through blk_submit() ends they are again
+     * what the submitter set.
+     */
     uint8_t op;    /* BlockOp */
     uint8_t flags; /* BLOCK_F_* */
     unsigned int niov;
     const struct iovec *iov;
-    uint64_t offset; /* bytes; a filter may move it on the way down */
+    uint64_t offset; /* bytes */
     uint64_t bytes;
     /* Home of the submitting thread; @req may be reused or freed in it. req->ret: 0 or -errno. */
     void (*done)(BlockRequest *req);
 
     int ret;
 
-    /* Private to backend.c and request.c. */
+    /* Private to backend.c, request.c and serial.c. */
+    uint8_t orig_op, orig_flags;
     BlockChannel *channel;
     void (*finish)(BlockRequest *req); /* what the lowest driver calls through block_request_end() */
     int64_t start_ns;
+    uint64_t orig_offset;
+    BlockNode *tracked_by; /* the node whose writes in flight include this one; NULL: none */
     ListNode tracked;
-    void *detour; /* state of the slow path (bounce, read-modify-write, coroutine), NULL on the fast one */
 
     uint64_t driver[BLOCK_REQUEST_DRIVER_WORDS];
 };
+
+/* Take @req off the list of its thread's writes in flight; wakes those that wait for it. */
+void block_untrack(BlockRequest *req);
 
 /* For drivers: end a request that was answered with BLOCK_QUEUED. Exactly once; the submitting thread. @ret: 0 or -errno. */
 static inline void block_request_end(BlockRequest *req, int ret)
 {
     req->ret = ret;
+    if (req->tracked_by) {
+        block_untrack(req);
+    }
     req->finish(req);
 }
 
