@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 bool qos_exit_on_error;
@@ -107,8 +108,8 @@ char *qos_scratch_path(const char *name)
     return g_strdup_printf("%s/%s-%u", qos_scratch(), name, counter++);
 }
 
-static G_NORETURN void run_child(char *const *argv, const char *const *env, int err_fd, int keep_fd,
-                                 pid_t parent, int report_fd)
+static G_NORETURN void run_child(char *const *argv, const char *const *env, int err_fd,
+                                 const int *keep_fds, pid_t parent, int report_fd)
 {
     sigset_t none;
     int null_fd = open("/dev/null", O_RDONLY);
@@ -121,12 +122,12 @@ static G_NORETURN void run_child(char *const *argv, const char *const *env, int 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    signal(SIGINT, SIG_IGN); /* a terminal's ^C is for the driver, which ends the device itself */
+    setpgid(0, 0);
     dup2(null_fd, 0);
     dup2(2, 1);
     dup2(err_fd, 2);
-    if (keep_fd >= 0) {
-        fcntl(keep_fd, F_SETFD, 0);
+    for (; *keep_fds >= 0; keep_fds++) {
+        fcntl(*keep_fds, F_SETFD, 0);
     }
     for (; env && *env; env++) {
         putenv((char *)*env);
@@ -139,7 +140,7 @@ static G_NORETURN void run_child(char *const *argv, const char *const *env, int 
     _exit(127);
 }
 
-Child *child_spawn(char *const *argv, const char *const *env, int keep_fd)
+Child *child_spawn(char *const *argv, const char *const *env, const int *keep_fds)
 {
     g_autofree char *path = qos_scratch_path("stderr");
     int err_fd = open(path, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
@@ -158,7 +159,7 @@ Child *child_spawn(char *const *argv, const char *const *env, int keep_fd)
         qos_die("fork: %s", g_strerror(errno));
     }
     if (pid == 0) {
-        run_child(argv, env, err_fd, keep_fd, parent, p[1]);
+        run_child(argv, env, err_fd, keep_fds, parent, p[1]);
     }
     close(err_fd);
     close(p[1]);
@@ -215,16 +216,13 @@ void child_free(Child *child)
 
 double process_cpu_seconds(pid_t pid)
 {
-    g_autofree char *path = g_strdup_printf("/proc/%d/stat", pid);
-    g_autofree char *text = NULL;
-    unsigned long user, sys;
-    const char *p;
+    clockid_t clock;
+    struct timespec ts;
 
-    if (!g_file_get_contents(path, &text, NULL, NULL) || !(p = strrchr(text, ')')) ||
-        sscanf(p + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &sys) != 2) {
+    if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts) < 0) {
         return -1;
     }
-    return (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
 static long status_field(pid_t pid, const char *field)

@@ -35,10 +35,11 @@ typedef struct Child {
 
 /*
  * Start @argv, looked up in PATH. stdin reads /dev/null, stdout joins our stderr, and stderr goes to a scratch
- * file. @env (may be NULL) lists NAME=VALUE to add. The descriptor @keep_fd (-1: none) stays open in the child.
- * The child gets SIGKILL when we die. Returns NULL with errno set if there is no such program.
+ * file. @env (may be NULL) lists NAME=VALUE to add. The descriptors in @keep_fds (ended by -1) stay open in the child.
+ * It has a process group of its own, so that a terminal's ^C is for us alone, and gets SIGKILL when we die.
+ * Returns NULL with errno set if there is no such program.
  */
-Child *child_spawn(char *const *argv, const char *const *env, int keep_fd);
+Child *child_spawn(char *const *argv, const char *const *env, const int *keep_fds);
 /* True once it has ended; @timeout_ms 0 asks, -1 waits for ever. */
 bool child_wait(Child *child, int timeout_ms);
 /* What it wrote to stderr so far; free with g_free(). */

@@ -142,6 +142,8 @@ static QTest *start_with(const QTestOpts *o, const char *args, bool qtest_accel,
     int l0 = listen_on(p0), l1 = listen_on(p1), qmp_sock = -1;
     QTest *t = g_new0(QTest, 1);
     g_autoptr(GPtrArray) argv = NULL;
+    g_autoptr(GArray) fds = g_array_new(FALSE, FALSE, sizeof(int));
+    int end = -1;
 
     t->fd = -1;
     t->qtest_accel = qtest_accel;
@@ -153,7 +155,14 @@ static QTest *start_with(const QTestOpts *o, const char *args, bool qtest_accel,
         make_shared_ram(t, o->shared_mib);
     }
     argv = build_argv(t, o, args, sock);
-    t->child = child_spawn((char *const *)argv->pdata, o->env, o->shared_mib ? t->ram_fd : -1);
+    for (const int *fd = o->fds; fd && *fd >= 0; fd++) {
+        g_array_append_val(fds, *fd);
+    }
+    if (o->shared_mib) {
+        g_array_append_val(fds, t->ram_fd);
+    }
+    g_array_append_val(fds, end);
+    t->child = child_spawn((char *const *)argv->pdata, o->env, (const int *)(void *)fds->data);
     if (!t->child) {
         *why = g_strdup_printf("%s: %s\n", (char *)argv->pdata[0], g_strerror(errno));
     } else {

@@ -35,6 +35,7 @@ typedef struct QTestOpts {
     const char *binary;       /* NULL: $QTEST_QEMU_BINARY */
     const char *machine;      /* NULL: "pc" */
     const char *const *env;   /* NULL-terminated NAME=VALUE, or NULL */
+    const int *fds;           /* descriptors to inherit, ended by -1, or NULL */
     unsigned int shared_mib;  /* guest RAM in MiB, shared with us and mapped at "ram"; 0: private default RAM */
 } QTestOpts;
 
