@@ -9,9 +9,9 @@
 
 /* --- Scheduling --- */
 
-static void enter_scheduled(void *opaque)
+static void enter_scheduled(AioWork *work)
 {
-    Coroutine *co = opaque;
+    Coroutine *co = container_of(work, Coroutine, work);
 
     atomic_store_explicit(&co->scheduled, false, memory_order_relaxed);
     coroutine_enter(co);
@@ -24,7 +24,8 @@ void aio_co_schedule(AioContext *ctx, Coroutine *co)
                 (void *)co);
         abort();
     }
-    aio_bh_schedule_oneshot(ctx, enter_scheduled, co);
+    aio_work_init(&co->work, enter_scheduled);
+    aio_work_schedule(ctx, &co->work);
 }
 
 void aio_co_wake(Coroutine *co)

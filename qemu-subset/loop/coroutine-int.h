@@ -3,6 +3,7 @@
 #ifndef LOOP_COROUTINE_INT_H
 #define LOOP_COROUTINE_INT_H
 
+#include "loop/context.h"
 #include "loop/coroutine.h"
 
 struct Coroutine {
@@ -12,7 +13,8 @@ struct Coroutine {
     void *opaque;
     AioContext *ctx;    /* of the thread that entered it last */
     FifoNode link;      /* in a CoQueue, or in a pool of ended coroutines */
-    _Atomic(bool) scheduled; /* aio_co_schedule() was called and the entry is still to come */
+    AioWork work;       /* on its way to a context after aio_co_schedule() */
+    _Atomic(bool) scheduled; /* ... which is still to run */
     char *map;          /* the mapping that holds guard page, stack and this struct */
     /* For the sanitizers. */
     void *fiber;
