@@ -152,7 +152,7 @@ static void on_read(void *opaque, const uint8_t *buf, size_t len)
     run_queue(m);
 }
 
-void qmp_qmp_capabilities(bool has_enable, QMPCapabilityList *enable, Error **errp)
+void qmp_qmp_capabilities(QMPCapabilityList *enable, Error **errp)
 {
     QmpMonitor *m = current;
 

@@ -51,6 +51,16 @@ pid_t iothread_thread_id(const IOThread *t)
     return t->thread_id;
 }
 
+void iothread_params(const IOThread *t, int64_t *poll_max_ns, int64_t *poll_grow, int64_t *poll_shrink,
+                     int64_t *poll_weight, int64_t *aio_max_batch)
+{
+    *poll_max_ns = t->poll_max_ns;
+    *poll_grow = t->poll_grow;
+    *poll_shrink = t->poll_shrink;
+    *poll_weight = t->poll_weight;
+    *aio_max_batch = t->base.aio_max_batch;
+}
+
 IOThread *iothread_by_id(const char *id)
 {
     Object *obj = object_child(object_objects(), id);

@@ -17,6 +17,9 @@ typedef struct IOThread IOThread;
 AioContext *iothread_context(IOThread *t);
 const char *iothread_id(const IOThread *t);
 pid_t iothread_thread_id(const IOThread *t); /* as in /proc/PID/task */
+/* The parameters that query-iothreads shows. */
+void iothread_params(const IOThread *t, int64_t *poll_max_ns, int64_t *poll_grow, int64_t *poll_shrink,
+                     int64_t *poll_weight, int64_t *aio_max_batch);
 /* /objects/@id if that is an iothread, else NULL. */
 IOThread *iothread_by_id(const char *id);
 static inline Object *iothread_object(IOThread *t)

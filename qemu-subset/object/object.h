@@ -145,10 +145,10 @@ bool object_check_range(const ObjectProperty *prop, int64_t value, Error **errp)
 
 /* --- User-creatable objects --- */
 /*
- * The shape of -object's options: id, type and names known, texts converted. Returns typed options for
- * user_creatable_add(), or NULL with @errp set to what QEMU reports against the option.
+ * The shape of -object's options (@from PROPERTY_TEXT_OBJECT) or those of HMP's object_add (PROPERTY_TEXT_DEVICE: its wording): id,
+ * type and names known, texts converted. Returns typed options for user_creatable_add(), or NULL with @errp set.
  */
-json_t *user_creatable_from_text(json_t *options, Error **errp);
+json_t *user_creatable_from_text(json_t *options, PropertyText from, Error **errp);
 /* @options holds qom-type, id and typed properties. Leaves nothing behind on failure. */
 bool user_creatable_add(json_t *options, Error **errp);
 bool user_creatable_del(const char *id, Error **errp);

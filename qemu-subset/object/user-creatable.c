@@ -52,7 +52,7 @@ static bool is_frame_key(const char *key)
     return !strcmp(key, "qom-type") || !strcmp(key, "id");
 }
 
-json_t *user_creatable_from_text(json_t *options, Error **errp)
+json_t *user_creatable_from_text(json_t *options, PropertyText from, Error **errp)
 {
     g_autoptr(json_t) out = json_object();
     const char *key;
@@ -71,11 +71,11 @@ json_t *user_creatable_from_text(json_t *options, Error **errp)
             continue;
         }
         if (!p || !p->set) {
-            error_setg(errp, "Invalid parameter '%s'", key);
+            error_setg(errp, from == PROPERTY_TEXT_OBJECT ? "Invalid parameter '%s'" : "Parameter '%s' is unexpected", key);
             return NULL;
         }
         json_t *typed = json_is_string(value)
-                            ? property_from_text(p, json_string_value(value), PROPERTY_TEXT_OBJECT, errp)
+                            ? property_from_text(p, json_string_value(value), from, errp)
                             : json_incref(value);
         if (!typed) {
             return NULL;

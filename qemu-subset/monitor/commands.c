@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* QMP commands about the monitor itself and the program: version, commands, character devices, HMP. */
+#include "monitor/private.h"
+
+#include "qapi/qapi-commands-control.h"
+#include "qapi/qapi-commands-machine.h"
+#include "qapi/qapi-commands-misc.h"
+#include "qapi/qapi-introspect.h"
+
+static char *guest_name;
+
+void monitor_set_guest_name(const char *name)
+{
+    g_free(guest_name);
+    guest_name = g_strdup(name);
+}
+
+VersionInfo *qmp_query_version(Error **errp)
+{
+    VersionInfo *info = g_new0(VersionInfo, 1);
+
+    info->qemu = g_new0(VersionTriple, 1);
+    info->qemu->major = QEMU_VERSION_MAJOR;
+    info->qemu->minor = QEMU_VERSION_MINOR;
+    info->qemu->micro = QEMU_VERSION_MICRO;
+    info->package = g_strdup("");
+    return info;
+}
+
+CommandInfoList *qmp_query_commands(Error **errp)
+{
+    CommandInfoList *list = NULL;
+
+    for (const QmpCommand *c = monitor_config.qmp_commands; c->name; c++) {
+        CommandInfo *info = g_new0(CommandInfo, 1);
+        info->name = g_strdup(c->name);
+        QAPI_LIST_PREPEND(list, info);
+    }
+    return list;
+}
+
+NameInfo *qmp_query_name(Error **errp)
+{
+    NameInfo *info = g_new0(NameInfo, 1);
+
+    info->name = g_strdup(guest_name);
+    return info;
+}
+
+ChardevInfoList *qmp_query_chardev(Error **errp)
+{
+    ChardevInfoList *list = NULL;
+
+    for (Chardev *c = chardev_next(NULL); c; c = chardev_next(c)) {
+        ChardevInfo *info = g_new0(ChardevInfo, 1);
+        info->label = g_strdup(chardev_label(c));
+        info->filename = g_strdup(chardev_filename(c));
+        info->frontend_open = chardev_frontend_open(c);
+        QAPI_LIST_PREPEND(list, info);
+    }
+    return list;
+}
+
+char *qmp_human_monitor_command(const char *command_line, bool has_cpu_index, int64_t cpu_index, Error **errp)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    hmp_run_line(command_line, out);
+    g_string_replace(out, "\n", "\r\n", 0);
+    return g_strdup(out->str);
+}
+
+/* --- HMP --- */
+
+static void hmp_info_version(json_t *args, GString *out)
+{
+    g_string_append_printf(out, "%d.%d.%d\n", QEMU_VERSION_MAJOR, QEMU_VERSION_MINOR, QEMU_VERSION_MICRO);
+}
+
+static void hmp_info_name(json_t *args, GString *out)
+{
+    if (guest_name) {
+        g_string_append_printf(out, "%s\n", guest_name);
+    }
+}
+
+static void hmp_info_chardev(json_t *args, GString *out)
+{
+    for (Chardev *c = chardev_next(NULL); c; c = chardev_next(c)) {
+        g_string_append_printf(out, "%s: filename=%s\n", chardev_label(c), chardev_filename(c));
+    }
+}
+
+const HmpCommand monitor_hmp_commands[] = {
+    {"info version", "", "", "show the version of QEMU", hmp_info_version},
+    {"info name", "", "", "show the current VM name", hmp_info_name},
+    {"info chardev", "", "", "show the character devices", hmp_info_chardev},
+    {0},
+};

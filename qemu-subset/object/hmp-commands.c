@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* HMP commands on the object tree, on user-creatable objects and on iothreads. */
+#include "object/commands.h"
+#include "object/iothread.h"
+
+#include "qapi/keyval.h"
+#include "qapi/qapi-commands-misc.h"
+#include "qapi/qapi-commands-qom.h"
+
+#include <string.h>
+
+static const char *arg(json_t *args, const char *name)
+{
+    return json_string_value(json_object_get(args, name));
+}
+
+static void finish(GString *out, Error *err)
+{
+    if (err) {
+        hmp_error(out, err);
+    }
+}
+
+static void hmp_qom_list(json_t *args, GString *out)
+{
+    const char *path = arg(args, "path");
+    Error *err = NULL;
+    ObjectPropertyInfoList *list = qmp_qom_list(path ? path : "/", &err);
+
+    for (ObjectPropertyInfoList *l = list; l; l = l->next) {
+        g_string_append_printf(out, "%s (%s)\n", l->value->name, l->value->type);
+    }
+    qapi_free_ObjectPropertyInfoList(list);
+    finish(out, err);
+}
+
+static void hmp_qom_get(json_t *args, GString *out)
+{
+    Error *err = NULL;
+    json_t *value = qmp_qom_get(arg(args, "path"), arg(args, "property"), &err);
+
+    if (value) {
+        qjson_append(out, value, true);
+        g_string_append_c(out, '\n');
+        json_decref(value);
+    }
+    finish(out, err);
+}
+
+static void hmp_qom_set(json_t *args, GString *out)
+{
+    const char *path = arg(args, "path"), *text = arg(args, "value");
+    Error *err = NULL;
+
+    if (json_object_get(args, "json")) {
+        json_t *value = qjson_parse(text, &err);
+        if (value) {
+            qmp_qom_set(path, arg(args, "property"), value, &err);
+            json_decref(value);
+        }
+    } else {
+        bool ambiguous;
+        Object *obj = object_resolve(path, &ambiguous);
+        if (ambiguous) {
+            error_setg(&err, "Path '%s' is ambiguous", path);
+        } else if (!obj) {
+            error_setg(&err, "Device '%s' not found", path);
+        } else {
+            object_set_text(obj, arg(args, "property"), text, PROPERTY_TEXT_HMP, &err);
+        }
+    }
+    finish(out, err);
+}
+
+static void hmp_object_add(json_t *args, GString *out)
+{
+    Error *err = NULL;
+    const char *text = arg(args, "object");
+    json_t *options = text[0] == '{' ? qjson_parse(text, &err) : keyval_parse(text, "qom-type", NULL, &err);
+
+    if (options && text[0] != '{') {
+        json_t *typed = user_creatable_from_text(options, PROPERTY_TEXT_DEVICE, &err);
+        json_decref(options);
+        options = typed;
+    }
+    if (options) {
+        user_creatable_add(options, &err);
+        json_decref(options);
+    }
+    finish(out, err);
+}
+
+static void hmp_object_del(json_t *args, GString *out)
+{
+    Error *err = NULL;
+
+    user_creatable_del(arg(args, "id"), &err);
+    finish(out, err);
+}
+
+static int by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp((*(Object *const *)a)->name, (*(Object *const *)b)->name);
+}
+
+static void print_tree(Object *obj, int indent, GString *out)
+{
+    g_autoptr(GPtrArray) children = g_ptr_array_new();
+
+    g_string_append_printf(out, "%*s/%s (%s)\n", indent, "", obj->name ? obj->name : "", obj->type->name);
+    for (guint i = 0; obj->child_order && i < obj->child_order->len; i++) {
+        g_ptr_array_add(children, g_ptr_array_index(obj->child_order, i));
+    }
+    g_ptr_array_sort(children, by_name);
+    for (guint i = 0; i < children->len; i++) {
+        print_tree(g_ptr_array_index(children, i), indent + 2, out);
+    }
+}
+
+static void hmp_info_qom_tree(json_t *args, GString *out)
+{
+    const char *path = arg(args, "path");
+    Object *obj = object_resolve(path ? path : "/machine", NULL);
+
+    if (obj) {
+        print_tree(obj, 0, out);
+    } else {
+        g_string_append(out, "Path could not be resolved.\n");
+    }
+}
+
+static void hmp_info_iothreads(json_t *args, GString *out)
+{
+    IOThreadInfoList *list = qmp_query_iothreads(NULL);
+
+    for (IOThreadInfoList *l = list; l; l = l->next) {
+        const IOThreadInfo *t = l->value;
+        g_string_append_printf(out, "%s:\n  thread_id=%" G_GINT64_FORMAT "\n", t->id, t->thread_id);
+        g_string_append_printf(out, "  poll-max-ns=%" G_GINT64_FORMAT "\n", t->poll_max_ns);
+        g_string_append_printf(out, "  poll-grow=%" G_GINT64_FORMAT "\n", t->poll_grow);
+        g_string_append_printf(out, "  poll-shrink=%" G_GINT64_FORMAT "\n", t->poll_shrink);
+        g_string_append_printf(out, "  poll-weight=%" G_GINT64_FORMAT "\n", t->poll_weight);
+        g_string_append_printf(out, "  aio-max-batch=%" G_GINT64_FORMAT "\n", t->aio_max_batch);
+    }
+    qapi_free_IOThreadInfoList(list);
+}
+
+/* Buckets as "1:n 2:n 4:n", each named by its lower bound; empty ones are left out. */
+static void print_histogram(GString *out, const char *name, const intList *buckets)
+{
+    g_string_append_printf(out, "  %s=", name);
+    const char *space = "";
+    for (int i = 0; buckets; buckets = buckets->next, i++) {
+        if (buckets->value) {
+            g_string_append_printf(out, "%s%llu:%" G_GINT64_FORMAT, space, 1ull << i, buckets->value);
+            space = " ";
+        }
+    }
+    g_string_append_c(out, '\n');
+}
+
+static void hmp_info_iothread_stats(json_t *args, GString *out)
+{
+    IothreadStatsList *list = qmp_x_query_iothread_stats(NULL);
+
+    for (IothreadStatsList *l = list; l; l = l->next) {
+        const IothreadStats *s = l->value;
+        const struct {
+            const char *name;
+            uint64_t value;
+        } rows[] = {
+            {"passes", s->passes}, {"polls", s->polls}, {"polls-success", s->polls_success}, {"sleeps", s->sleeps},
+            {"notify-sent", s->notify_sent}, {"notify-saved", s->notify_saved}, {"submit-calls", s->submit_calls},
+            {"requests", s->requests}, {"batch-max", s->batch_max}, {"reaps", s->reaps},
+            {"completions", s->completions},
+        };
+        g_string_append_printf(out, "%s:\n", s->id);
+        for (unsigned int i = 0; i < G_N_ELEMENTS(rows); i++) {
+            g_string_append_printf(out, "  %s=%" G_GUINT64_FORMAT "\n", rows[i].name, rows[i].value);
+        }
+        print_histogram(out, "batch-histogram", s->batch_histogram);
+        print_histogram(out, "queue-residence-us", s->queue_residence_histogram);
+    }
+    qapi_free_IothreadStatsList(list);
+}
+
+const HmpCommand object_hmp_commands[] = {
+    {"qom-list", "path:s?", "path", "list QOM properties", hmp_qom_list},
+    {"qom-get", "path:s,property:s", "path property", "print QOM property", hmp_qom_get},
+    {"qom-set", "json:-j,path:s,property:s,value:S", "[-j] path property value",
+     "set QOM property; -j: the value is JSON", hmp_qom_set},
+    {"object_add", "object:S", "[qom-type=]type,id=str[,prop=value][,...]", "create QOM object", hmp_object_add},
+    {"object_del", "id:s", "id", "destroy QOM object", hmp_object_del},
+    {"info qom-tree", "path:s?", "[path]", "show QOM composition tree", hmp_info_qom_tree},
+    {"info iothreads", "", "", "show iothreads", hmp_info_iothreads},
+    {"info iothread-stats", "", "", "show counters of the iothreads", hmp_info_iothread_stats},
+    {0},
+};
