@@ -113,11 +113,16 @@ typedef struct CoWaiter {
     struct CoWaiter *after;
 } CoWaiter;
 
+static inline bool held_by(CoMutex *m, Coroutine *co)
+{
+    return atomic_load_explicit(&m->holder, memory_order_relaxed) == co;
+}
+
 void co_mutex_init(CoMutex *m)
 {
     atomic_init(&m->state, MUTEX_FREE);
     m->waiters = NULL;
-    m->holder = NULL;
+    atomic_init(&m->holder, NULL);
 }
 
 void coroutine_fn co_mutex_lock(CoMutex *m)
@@ -126,7 +131,7 @@ void coroutine_fn co_mutex_lock(CoMutex *m)
     CoWaiter waiter = {.co = self};
     uintptr_t state = MUTEX_FREE;
 
-    assert(self && m->holder != self);
+    assert(self && !held_by(m, self));
     for (;;) {
         if (state == MUTEX_FREE) {
             if (atomic_compare_exchange_weak_explicit(&m->state, &state, MUTEX_HELD,
@@ -142,7 +147,7 @@ void coroutine_fn co_mutex_lock(CoMutex *m)
             }
         }
     }
-    m->holder = self;
+    atomic_store_explicit(&m->holder, self, memory_order_relaxed);
 }
 
 /* Take the stack of waiters and return it as a list, the oldest first; NULL if the mutex is now free. */
@@ -170,8 +175,8 @@ void coroutine_fn co_mutex_unlock(CoMutex *m)
 {
     CoWaiter *next = m->waiters;
 
-    assert(m->holder == coroutine_self());
-    m->holder = NULL;
+    assert(held_by(m, coroutine_self()));
+    atomic_store_explicit(&m->holder, NULL, memory_order_relaxed);
     if (!next) {
         next = collect_waiters(m);
         if (!next) {

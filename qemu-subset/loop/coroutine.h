@@ -37,7 +37,7 @@ typedef struct CoQueue {
 typedef struct CoMutex {
     _Atomic(uintptr_t) state; /* private */
     void *waiters;
-    Coroutine *holder;
+    _Atomic(Coroutine *) holder; /* for assertions */
 } CoMutex;
 
 void co_queue_init(CoQueue *q);

@@ -114,12 +114,21 @@ static void test_empty_chain(void)
     worker_pool_submit_many(aio_worker_pool(ctx), &chain, 0);
 }
 
+static void wait_threads(int max)
+{
+    while (worker_pool_threads(aio_worker_pool(ctx)) > max) {
+        aio_poll(ctx, false);
+        g_usleep(1000);
+    }
+}
+
 /* One worker takes them as they came, and they end as they were done. */
 static void test_order(void)
 {
     static Item items[100];
 
     set_bounds(0, 1);
+    wait_threads(1);
     for (size_t i = 0; i < G_N_ELEMENTS(items); i++) {
         item_init(&items[i], work_value, (int)i);
         worker_pool_submit(aio_worker_pool(ctx), &items[i].work);
@@ -169,14 +178,6 @@ static void test_grows(void)
     }
     wait_ended(G_N_ELEMENTS(items));
     g_assert_cmpint(inside_max, ==, gate);
-}
-
-static void wait_threads(int max)
-{
-    while (worker_pool_threads(aio_worker_pool(ctx)) > max) {
-        aio_poll(ctx, false);
-        g_usleep(1000);
-    }
 }
 
 static void test_max(void)
