@@ -27,7 +27,7 @@ typedef struct IrqArray {
     int n;
     IrqLine *in;   /* inputs: @n lines */
     IrqLine **out; /* outputs: @n pointers, NULL: not connected */
-    IrqLine *out_watch; /* outputs that are watched: stand-ins that forward */
+    IrqLine *out_watch; /* outputs: lines to the watcher; NULL: not watched */
 } IrqArray;
 
 struct DeviceState;

@@ -25,7 +25,10 @@ typedef struct DeviceClass {
     bool not_hotpluggable;
     /* All properties are set. On false (@errp set) it has undone what it did; the device is dropped. */
     bool (*realize)(DeviceState *dev, Error **errp);
-    /* Stop using resources; no guest access comes after it. Drains what is in flight before it returns. */
+    /*
+     * Stop using resources: nothing is in flight when it returns. Devices on its buses were unrealized before, and are still in
+     * the tree.
+     */
     void (*unrealize)(DeviceState *dev);
     void (*reset)(DeviceState *dev); /* NULL: nothing to reset; children on its buses are reset after it */
 } DeviceClass;
@@ -70,6 +73,7 @@ typedef struct HotplugOps {
 
 struct BusState {
     Object obj;
+    char *name;         /* for bus= and info qtree; usually the object's name too */
     DeviceState *owner; /* NULL: main system bus */
     ListNode devices;
     const HotplugOps *hotplug; /* NULL: no hot-plug here */
