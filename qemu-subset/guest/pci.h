@@ -49,7 +49,7 @@ typedef struct PciDeviceClass {
     /* Config space is set up from the ids and the address is known: add BARs, capabilities, MSI-X. */
     bool (*realize)(PciDevice *dev, Error **errp);
     void (*unrealize)(PciDevice *dev); /* BARs are unmapped before, MSI-X freed after it */
-    void (*reset)(PciDevice *dev);     /* after the header, BARs and MSI-X were reset */
+    void (*reset)(PciDevice *dev);     /* before the header, BARs and MSI-X are reset: it stops what uses them */
     /* After the generic write took place; may be NULL. [@addr, @addr + @len) lies inside the config space. */
     void (*config_write)(PciDevice *dev, unsigned int addr, unsigned int len);
     /* May refresh dev->config before a read. */
@@ -96,7 +96,6 @@ struct PciDevice {
     int intx_out;         /* level that reaches the bus: 0 when INTx is disabled */
     AioBH *intx_bh;
     _Atomic bool bus_master;
-    char *romfile;        /* accepted, no option ROM is loaded */
 };
 
 struct PciBus {
@@ -168,10 +167,6 @@ void pci_msix_notify(PciDevice *dev, unsigned int vector);
 /* --- Buses --- */
 /* The root bus "pci.0" below @owner (a host bridge). */
 PciBus *pci_bus_new(DeviceState *owner, const char *name, int min_slot);
-/* DRIVER text for "info pci"; all buses. */
-void pci_print_info(GString *out);
-json_t *pci_query(void); /* query-pci */
-
 void pci_register_types(void);
 
 #endif
