@@ -17,9 +17,9 @@ bool machine_accel_option(const char *arg, bool *help, Error **errp); /* -accel:
 bool machine_memory_option(const char *arg, Error **errp);       /* -m */
 bool machine_smp_option(const char *arg, Error **errp);          /* -smp */
 bool machine_cpu_option(const char *arg, Error **errp);          /* -cpu */
-void machine_set_nodefaults(void);                               /* -nodefaults */
 void machine_set_nographic(void);                                /* -nographic: fw_cfg tells the guest */
 void machine_set_uuid(const uint8_t uuid[16]);                   /* -uuid */
+void machine_set_name(const char *name);                         /* -name guest=, for query-name */
 
 /*
  * Create /machine with RAM and built-in devices. Comes after -object (memory backends), before -device. Errors that belong to an
@@ -36,6 +36,8 @@ Object *machine_object(void);          /* /machine; NULL before */
 bool machine_has_cpus(void);           /* false for "none": memory and port accesses of qtest are refused */
 unsigned int machine_cpus(void);       /* -smp cpus, the default for num-queues */
 uint64_t machine_ram_size(void);
+bool machine_qtest_accel(void);        /* -accel qtest was asked for: the virtual clock is the test's */
+const char *machine_guest_name(void);  /* NULL if none was given */
 bool machine_is_ready(void);           /* machine_ready() was called */
 
 void machine_register_types(void);

@@ -52,8 +52,8 @@ typedef struct VmResetHook {
 void vm_add_reset_hook(VmResetHook *h);
 
 /*
- * End the program. [any thread; vm_shutdown_signal() also in a signal handler] The main loop, waiting with vm_wait_shutdown(),
- * emits SHUTDOWN once, at once when the call comes from the main thread. With -no-shutdown a guest's own shutdown only stops.
+ * End the program: vm_main_loop() returns. [any thread; vm_shutdown_signal() also in a signal handler] SHUTDOWN is emitted once,
+ * before vm_shutdown() returns if the main thread calls it. @reason is a string constant.
  */
 void vm_shutdown(const char *reason); /* "host-qmp-quit", "host-ui", "guest-shutdown" */
 void vm_shutdown_signal(int signum, int pid);

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Run state, its listeners, reset, and the end of the program. */
+#include "guest/machine.h"
+#include "guest/private.h"
+
+#include "loop/timer.h"
+#include "qapi/dispatch.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+
+static const char *const names[VM_STATES] = {
+    [VM_PRELAUNCH] = "prelaunch", [VM_RUNNING] = "running",       [VM_PAUSED] = "paused",
+    [VM_IO_ERROR] = "io-error",   [VM_INMIGRATE] = "inmigrate", [VM_SHUTDOWN] = "shutdown",
+};
+
+static VmState state = VM_PRELAUNCH;
+static ListNode listeners = {&listeners, &listeners};
+static ListNode reset_hooks = {&reset_hooks, &reset_hooks};
+
+VmState vm_state(void)
+{
+    return state;
+}
+
+const char *vm_state_name(VmState s)
+{
+    return names[s];
+}
+
+bool vm_running(void)
+{
+    return state == VM_RUNNING;
+}
+
+void vm_add_state_listener(VmStateListener *l)
+{
+    list_append(&listeners, &l->link);
+}
+
+void vm_remove_state_listener(VmStateListener *l)
+{
+    list_remove(&l->link);
+}
+
+void vm_set_initial(bool paused)
+{
+    state = paused ? VM_PRELAUNCH : VM_RUNNING;
+    clock_virtual_enable(!paused);
+    if (!paused) {
+        VmStateListener *l, *next;
+        list_for_each_safe(l, next, &listeners, link) {
+            l->fn(l->opaque, true, state);
+        }
+    }
+}
+
+void vm_start(void)
+{
+    VmStateListener *l, *next;
+
+    if (vm_running()) {
+        return;
+    }
+    qapi_event_emit("RESUME", NULL);
+    state = VM_RUNNING;
+    clock_virtual_enable(true);
+    list_for_each_safe(l, next, &listeners, link) {
+        l->fn(l->opaque, true, state);
+    }
+}
+
+void vm_stop(VmState new_state)
+{
+    g_assert(new_state != VM_RUNNING);
+    if (!vm_running()) {
+        /* An I/O error of a stopped machine changes nothing; a pause never hides why it stopped. */
+        return;
+    }
+    state = new_state;
+    clock_virtual_enable(false);
+    for (ListNode *n = listeners.prev, *prev; n != &listeners; n = prev) {
+        VmStateListener *l = list_entry(n, VmStateListener, link);
+        prev = n->prev;
+        l->fn(l->opaque, false, state);
+    }
+    qapi_event_emit("STOP", NULL);
+}
+
+static void stop_bh(void *opaque)
+{
+    vm_stop((VmState)GPOINTER_TO_INT(opaque));
+}
+
+void vm_stop_async(VmState new_state)
+{
+    aio_bh_schedule_oneshot(aio_context_main(), stop_bh, GINT_TO_POINTER(new_state));
+}
+
+/* --- Reset --- */
+
+static json_t *reason_data(const char *reason)
+{
+    return json_pack("{s:b, s:s}", "guest", g_str_has_prefix(reason, "guest-"), "reason", reason);
+}
+
+void vm_add_reset_hook(VmResetHook *h)
+{
+    list_append(&reset_hooks, &h->link);
+}
+
+void vm_reset_devices(void)
+{
+    VmResetHook *h, *next;
+
+    list_for_each_safe(h, next, &reset_hooks, link) {
+        h->fn(h->opaque);
+    }
+    bus_reset(bus_system());
+}
+
+void vm_forget_reset_hooks(void)
+{
+    while (!list_empty(&reset_hooks)) {
+        list_remove(reset_hooks.next);
+    }
+}
+
+void vm_system_reset(const char *reason)
+{
+    qapi_event_emit("RESET", reason_data(reason));
+    vm_reset_devices();
+    if (state == VM_SHUTDOWN) {
+        state = VM_PAUSED;
+    }
+}
+
+/* --- The end --- */
+
+static _Atomic bool shutdown_requested;
+static volatile sig_atomic_t signal_number;
+static volatile sig_atomic_t signal_pid;
+static bool shutdown_announced;
+static const char *shutdown_reason; /* a string constant of the caller */
+
+static void announce(const char *reason)
+{
+    if (!shutdown_announced) {
+        shutdown_announced = true;
+        qapi_event_emit("SHUTDOWN", reason_data(reason));
+    }
+}
+
+static void shutdown_bh(void *opaque)
+{
+    announce(shutdown_reason);
+    atomic_store(&shutdown_requested, true);
+    aio_notify(aio_context_main());
+}
+
+void vm_shutdown(const char *reason)
+{
+    if (aio_context_in_home(aio_context_main())) {
+        announce(reason);
+        atomic_store(&shutdown_requested, true);
+        aio_notify(aio_context_main());
+    } else {
+        shutdown_reason = reason;
+        aio_bh_schedule_oneshot(aio_context_main(), shutdown_bh, NULL);
+    }
+}
+
+void vm_shutdown_signal(int signum, int pid)
+{
+    signal_number = signum;
+    signal_pid = pid;
+    atomic_store(&shutdown_requested, true);
+    aio_notify(aio_context_main());
+}
+
+bool vm_shutdown_requested(void)
+{
+    return atomic_load(&shutdown_requested);
+}
+
+int vm_shutdown_signal_info(int *pid)
+{
+    *pid = signal_pid;
+    return signal_number;
+}
+
+void vm_main_loop(void)
+{
+    AioContext *ctx = aio_context_main();
+
+    while (!vm_shutdown_requested()) {
+        aio_poll(ctx, true);
+    }
+    if (signal_number) {
+        announce("host-signal");
+    }
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* All types of this room. */
+#include "guest/fw-cfg.h"
+#include "guest/i440fx.h"
+#include "guest/machine-private.h"
+
+/* Clients ask which accelerators are compiled in. */
+static const ObjectType accel_types[] = {
+    {.name = "accel", .parent = "object", .abstract = true},
+    {.name = "qtest-accel", .parent = "accel"},
+};
+
+void guest_register_types(void)
+{
+    for (unsigned int i = 0; i < G_N_ELEMENTS(accel_types); i++) {
+        object_register_type(&accel_types[i]);
+    }
+    hostmem_register_types();
+    qdev_register_types();
+    pci_register_types();
+    i440fx_register_types();
+    fw_cfg_register_types();
+    cpu_register_types();
+    machine_register_types();
+}
