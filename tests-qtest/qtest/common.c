@@ -12,6 +12,8 @@
 bool common_init(int *argc, char ***argv)
 {
     g_test_init(argc, argv, NULL);
+    /* A failed row of a table must not hide the rows behind it. */
+    g_test_set_nonfatal_assertions();
     if (!qt_binary()) {
         printf("1..0 # SKIP QTEST_QEMU_BINARY names no binary to test\n");
         return false;
