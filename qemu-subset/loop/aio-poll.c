@@ -5,13 +5,7 @@
 
 #include <time.h>
 
-/*
- * When there is work already, looking at descriptors costs a system call (0.2 to 0.5 us) that the work does not need. So it
- * is left out, but not in more passes in a row than this: a bottom half that always schedules itself again then pays a
- * sixteenth of that call a pass, and a descriptor waits for sixteen rounds of bottom halves at most. Completions are worth
- * less patience, as a pass that reaps them is longer, and what comes through descriptors is often the next request.
- */
-#define PASSES_WITHOUT_LOOK 16
+/* In units of AIO_PASSES_WITHOUT_LOOK: a pass that reaps is longer, and what comes through descriptors is often the next request. */
 #define COST_OF_COMPLETIONS 4
 
 int64_t aio_now_ns(void)
@@ -50,10 +44,15 @@ static void wait_for_events(AioContext *ctx, int64_t timeout_ns)
 static void look_at_times(AioContext *ctx, bool completions)
 {
     ctx->skipped += completions ? COST_OF_COMPLETIONS : 1;
-    if (ctx->skipped >= PASSES_WITHOUT_LOOK) {
+    if (ctx->skipped >= AIO_PASSES_WITHOUT_LOOK) {
         wait_for_events(ctx, 0);
     } else if (ctx->uring && aio_uring_unsubmitted(ctx)) {
-        aio_uring_submit(ctx);
+        if (ctx->monitor == AIO_MONITOR_IO_URING) {
+            /* A submission is due anyway: it takes the polls along. */
+            wait_for_events(ctx, 0);
+        } else {
+            aio_uring_submit(ctx);
+        }
     }
 }
 

@@ -83,6 +83,27 @@ void aio_handlers_free_deleted(AioContext *ctx)
     }
 }
 
+/* A one-shot monitor has @old in the kernel: forget it, and let a new one go on where it was. */
+static AioHandler *handler_replace(AioContext *ctx, AioHandler *old)
+{
+    AioHandler *h, saved = *old;
+    bool listed = old->ps.listed;
+
+    ctx->depth++; /* keep @old until its completion arrives */
+    handler_remove(ctx, old);
+    ctx->depth--;
+    h = handler_new(ctx, saved.fd);
+    h->begin = saved.begin;
+    h->end = saved.end;
+    h->poll = saved.poll;
+    h->opaque = saved.opaque;
+    h->ps = saved.ps;
+    if (listed) {
+        list_append(&ctx->polled, &h->poll_link);
+    }
+    return h;
+}
+
 void aio_set_fd_handler(AioContext *ctx, int fd, AioHandlerFn *read, AioHandlerFn *write, AioPollFn *poll,
                         AioHandlerFn *poll_ready, void *opaque)
 {
@@ -97,6 +118,9 @@ void aio_set_fd_handler(AioContext *ctx, int fd, AioHandlerFn *read, AioHandlerF
         }
         return;
     }
+    if (h && h->armed && h->events != events) {
+        h = handler_replace(ctx, h);
+    }
     if (!h) {
         h = handler_new(ctx, fd);
     } else if (h->poll && (poll != h->poll || opaque != h->opaque)) {
@@ -110,6 +134,7 @@ void aio_set_fd_handler(AioContext *ctx, int fd, AioHandlerFn *read, AioHandlerF
     h->opaque = opaque;
     old = h->events;
     h->events = events;
+    ctx->skipped = AIO_PASSES_WITHOUT_LOOK;
     if (events != old && !h->always && !ctx->mon->watch(ctx, h, old)) {
         h->always = true;
         list_append(&ctx->always, &h->mon_link);

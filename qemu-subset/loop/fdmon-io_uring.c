@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Monitor "io_uring": one-shot polls in the context's ring, armed by the same system call that waits. */
+#include "loop/context.h"
+#include "loop/kernel-queue-int.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <liburing.h>
+
+typedef struct UringMonitor {
+    ListNode to_arm; /* AioHandler.mon_link */
+    AioContext *ctx;
+    AioCompletion notifier;
+    bool notifier_armed;
+} UringMonitor;
+
+static void notifier_fired(AioCompletion *c, int64_t res, uint32_t flags)
+{
+    UringMonitor *m = container_of(c, UringMonitor, notifier);
+
+    /* Nothing to do but to have woken up; a multishot poll reports each write, without the eventfd being read. */
+    m->notifier_armed = flags & IORING_CQE_F_MORE;
+}
+
+static void handler_fired(AioCompletion *c, int64_t res, uint32_t flags)
+{
+    AioHandler *h = container_of(c, AioHandler, completion);
+    UringMonitor *m = h->ctx->mon_state;
+
+    h->armed = false;
+    if (h->deleted) {
+        return;
+    }
+    /* A poll is over when it has reported; the next one looks at the level again, after the callbacks ran. */
+    list_append(&m->to_arm, &h->mon_link);
+    if (res != -ECANCELED) {
+        aio_handler_ready(h->ctx, h, res < 0 ? POLLNVAL : (unsigned int)res);
+    }
+}
+
+static int uring_init(AioContext *ctx, Error **errp)
+{
+    UringMonitor *m;
+
+    if (!aio_uring_get(ctx, errp)) {
+        return -ENOSYS;
+    }
+    m = g_new0(UringMonitor, 1);
+    m->ctx = ctx;
+    m->notifier.fn = notifier_fired;
+    list_init(&m->to_arm);
+    ctx->mon_state = m;
+    return 0;
+}
+
+static void uring_done(AioContext *ctx)
+{
+    g_free(ctx->mon_state);
+    ctx->mon_state = NULL;
+}
+
+static bool uring_watch(AioContext *ctx, AioHandler *h, unsigned int old)
+{
+    UringMonitor *m = ctx->mon_state;
+
+    h->completion.fn = handler_fired;
+    if (!old) {
+        list_append(&m->to_arm, &h->mon_link);
+    }
+    return true;
+}
+
+static void uring_unwatch(AioContext *ctx, AioHandler *h)
+{
+    struct io_uring_sqe *sqe;
+
+    list_remove(&h->mon_link);
+    if (!h->armed) {
+        return;
+    }
+    aio_stat_add(&ctx->stats.control_calls, 1);
+    sqe = aio_uring_sqe_own(ctx, NULL);
+    if (sqe) {
+        io_uring_prep_poll_remove(sqe, (uintptr_t)&h->completion | AIO_COMPLETION_OWN);
+    }
+    /* At once: the poll holds the file open, and whoever closes the descriptor next expects its peer to notice. */
+    aio_uring_enter(ctx, 0, -1);
+}
+
+static void arm_all(AioContext *ctx, UringMonitor *m)
+{
+    struct io_uring_sqe *sqe;
+
+    while (!list_empty(&m->to_arm)) {
+        AioHandler *h = list_first(&m->to_arm, AioHandler, mon_link);
+
+        sqe = aio_uring_sqe_own(ctx, &h->completion);
+        if (!sqe) {
+            break; /* the kernel is short of something; what is not armed now is armed in the next pass */
+        }
+        io_uring_prep_poll_add(sqe, h->fd, h->events);
+        list_remove(&h->mon_link);
+        h->armed = true;
+    }
+    if (!m->notifier_armed && (sqe = aio_uring_sqe_own(ctx, &m->notifier))) {
+        io_uring_prep_poll_multishot(sqe, ctx->notifier.fd, POLLIN);
+        m->notifier_armed = true;
+    }
+}
+
+static void uring_wait(AioContext *ctx, int64_t timeout_ns)
+{
+    UringMonitor *m = ctx->mon_state;
+
+    arm_all(ctx, m);
+    /* To look costs a system call only if there is something to submit, or if the kernel has asked for one. */
+    if (timeout_ns == 0 && !aio_uring_unsubmitted(ctx)) {
+        return;
+    }
+    aio_stat_add(&ctx->stats.wait_calls, 1);
+    aio_uring_enter(ctx, timeout_ns != 0 && list_empty(&m->to_arm), timeout_ns);
+}
+
+const FDMonOps fdmon_io_uring = {
+    .name = "io_uring",
+    .init = uring_init,
+    .done = uring_done,
+    .watch = uring_watch,
+    .unwatch = uring_unwatch,
+    .wait = uring_wait,
+    .notifier_edge = true,
+};
