@@ -5,7 +5,9 @@
 
 #include "loop/aio.h"
 
+#include <fcntl.h>
 #include <glib.h>
+#include <unistd.h>
 
 typedef void LoopCase(AioContext *ctx);
 
@@ -60,6 +62,68 @@ static inline void loop_test_add(const LoopCaseEntry *cases, unsigned int n)
             g_test_add_data_func_full(path, e, (GTestDataFunc)loop_test_run, g_free);
         }
     }
+}
+
+/* --- A pipe with a handler that counts --- */
+
+typedef struct Pipe {
+    AioContext *ctx;
+    int r, w;
+    int reads, writes;
+    struct Pipe *other;
+} Pipe;
+
+static inline void pipe_open(Pipe *p, AioContext *ctx)
+{
+    int fds[2];
+
+    g_assert_cmpint(pipe2(fds, O_NONBLOCK | O_CLOEXEC), ==, 0);
+    *p = (Pipe){.ctx = ctx, .r = fds[0], .w = fds[1]};
+}
+
+static inline void pipe_close(Pipe *p)
+{
+    close(p->r);
+    close(p->w);
+}
+
+static inline void pipe_put(Pipe *p)
+{
+    g_assert_cmpint(write(p->w, "x", 1), ==, 1);
+}
+
+static inline void forget(Pipe *p, int fd)
+{
+    aio_set_fd_handler(p->ctx, fd, NULL, NULL, NULL, NULL, NULL);
+}
+
+static inline void count_read(void *opaque)
+{
+    ((Pipe *)opaque)->reads++;
+}
+
+static inline void take_read(void *opaque)
+{
+    Pipe *p = opaque;
+    char c;
+
+    p->reads++;
+    g_assert_cmpint(read(p->r, &c, 1), ==, 1);
+}
+
+static inline void count_write(void *opaque)
+{
+    ((Pipe *)opaque)->writes++;
+}
+
+static inline void watch_read(Pipe *p, AioHandlerFn *fn)
+{
+    aio_set_fd_handler(p->ctx, p->r, fn, NULL, NULL, NULL, p);
+}
+
+static inline void bump(void *opaque)
+{
+    ++*(int *)opaque;
 }
 
 #endif
