@@ -14,8 +14,6 @@ BusState *bus_system(void);
 BusState *bus_walk(BusState *bus, bool (*match)(BusState *bus, const void *key), const void *key);
 bool bus_full(BusState *bus);
 
-/* Plug in and realize a device that is in the tree. */
-bool device_realize(DeviceState *dev, BusState *bus, Error **errp);
 void device_globals_apply(DeviceState *dev);
 void device_globals_clear(void);
 /* From now on devices count as hot-plugged. */

@@ -95,6 +95,8 @@ DeviceState *device_new(const char *type);
  * Takes over the caller's reference whatever happens. For built-in devices and parts of devices.
  */
 bool device_realize_as(DeviceState *dev, BusState *bus, Object *parent, const char *name, Error **errp);
+/* The same for a device that is in the tree already; on failure it stays there, off the bus. */
+bool device_realize(DeviceState *dev, BusState *bus, Error **errp);
 /* Unrealize and take it out of the tree, with DEVICE_DELETED for it and (earlier) for the devices below it. */
 void device_unplug(DeviceState *dev);
 void device_reset(DeviceState *dev); /* and all below */
