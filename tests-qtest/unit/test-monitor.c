@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Monitors over a socket pair: sessions, order, events and their limits, HMP arguments, the line editor. */
+#include "loop/timer.h"
+#include "monitor/monitor.h"
+
+#include "qapi/qapi-commands-control.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* --- Commands of the test; the schema's control commands need handlers to link --- */
+
+static int quits;
+
+void qmp_quit(Error **errp)
+{
+    quits++;
+    qapi_event_emit("SHUTDOWN", NULL);
+}
+
+void qmp_stop(Error **errp)
+{
+}
+
+void qmp_cont(Error **errp)
+{
+}
+
+void qmp_system_reset(Error **errp)
+{
+}
+
+StatusInfo *qmp_query_status(Error **errp)
+{
+    error_setg(errp, "no machine");
+    return NULL;
+}
+
+/* Polls the loop while it runs, so that later requests arrive meanwhile. */
+static void marshal_slow(json_t *args, json_t **ret, Error **errp)
+{
+    for (int i = 0; i < 20; i++) {
+        aio_poll(aio_context_main(), false);
+    }
+    *ret = json_string("slow");
+}
+
+static void marshal_fast(json_t *args, json_t **ret, Error **errp)
+{
+    *ret = json_string("fast");
+}
+
+static const QmpCommand qmp_table[] = {
+    {"qmp_capabilities", qmp_marshal_qmp_capabilities, QMP_ALLOW_PRECONFIG},
+    {"quit", qmp_marshal_quit, 0},
+    {"slow", marshal_slow, 0},
+    {"fast", marshal_fast, 0},
+    {0},
+};
+
+/* Shows the arguments that it got. */
+static void hmp_show(json_t *args, GString *out)
+{
+    GString *text = qjson_to_string(args, false);
+
+    g_string_append_printf(out, "%s\n", text->str);
+    g_string_free(text, TRUE);
+}
+
+static void hmp_report(json_t *args, GString *out)
+{
+    warn_report("careful");
+}
+
+static const HmpCommand test_commands[] = {
+    {"none|n", "", "", "takes nothing", hmp_show},
+    {"words", "a:s,b:s?", "a [b]", "takes words", hmp_show},
+    {"rest", "a:s,b:S", "a b...", "takes the rest of the line", hmp_show},
+    {"number", "n:i", "n", "takes a number", hmp_show},
+    {"size", "n:o", "n", "takes a size", hmp_show},
+    {"flag", "force:-f,on:b?", "[-f] [on]", "takes a flag", hmp_show},
+    {"report", "", "", "reports", hmp_report},
+    {"info thing", "", "", "shows a thing", hmp_show},
+    {0},
+};
+
+static const HmpCommand *const hmp_tables[] = {hmp_help_commands, test_commands, NULL};
+
+/* --- A client --- */
+
+static int client = -1;
+static Chardev *server;
+
+static void connect_client(void)
+{
+    static int n;
+    int fds[2];
+
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), ==, 0);
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    client = fds[0];
+    g_autofree char *params = g_strdup_printf("socket,id=c%d,fd=%d", n++, fds[1]);
+    server = chardev_new_opts(params, &error_abort);
+}
+
+static void say(const char *text)
+{
+    g_assert_cmpint(write(client, text, strlen(text)), ==, (ssize_t)strlen(text));
+}
+
+static GString *heard;
+
+/* Run the loop until the server has said @text; what it said until now is in heard. */
+static void hear(const char *text)
+{
+    gint64 limit = g_get_monotonic_time() + 10 * G_USEC_PER_SEC;
+
+    if (!heard) {
+        heard = g_string_new(NULL);
+    }
+    while (!strstr(heard->str, text)) {
+        char buf[4096];
+
+        if (g_get_monotonic_time() > limit) {
+            g_error("no \"%s\" in \"%s\"", text, heard->str);
+        }
+        aio_poll(aio_context_main(), false);
+        ssize_t n = read(client, buf, sizeof(buf));
+        if (n > 0) {
+            g_string_append_len(heard, buf, n);
+        }
+    }
+}
+
+static void forget(void)
+{
+    g_string_truncate(heard, 0);
+}
+
+static void start_qmp(void)
+{
+    connect_client();
+    g_assert_true(monitor_new_compat(server, true, false, &error_abort));
+    hear("\"capabilities\": [\"oob\"]}}\r\n");
+    g_assert_true(g_str_has_prefix(heard->str, "{\"QMP\": {\"version\": {\"qemu\": {"));
+    forget();
+}
+
+static void negotiate(void)
+{
+    say("{'execute': 'qmp_capabilities'}");
+    hear("{\"return\": {}}\r\n");
+    forget();
+}
+
+static void end(void)
+{
+    close(client);
+    client = -1;
+    for (int i = 0; i < 5; i++) {
+        aio_poll(aio_context_main(), false);
+    }
+    forget();
+}
+
+/* --- QMP --- */
+
+static void test_needs_negotiation(void)
+{
+    start_qmp();
+    say("{'execute': 'fast'}");
+    hear("{\"error\": {\"class\": \"CommandNotFound\", "
+         "\"desc\": \"Expecting capabilities negotiation with 'qmp_capabilities'\"}}\r\n");
+    forget();
+    negotiate();
+    say("{'execute': 'qmp_capabilities'}");
+    hear("\"Capabilities negotiation is already complete, command ignored\"");
+    forget();
+    say("{'execute': 'fast'}");
+    hear("{\"return\": \"fast\"}\r\n");
+    end();
+}
+
+static void test_order_is_kept(void)
+{
+    start_qmp();
+    negotiate();
+    say("{'execute': 'slow', 'id': 1}{'execute': 'fast', 'id': 2}");
+    say("{'execute': 'fast', 'id': 3}");
+    hear("\"id\": 3}");
+    g_assert_cmpstr(heard->str, ==,
+                    "{\"return\": \"slow\", \"id\": 1}\r\n{\"return\": \"fast\", \"id\": 2}\r\n"
+                    "{\"return\": \"fast\", \"id\": 3}\r\n");
+    end();
+}
+
+/* More requests than may wait arrive while one runs: none is lost. */
+static void test_flood_is_answered(void)
+{
+    g_autoptr(GString) flood = g_string_new("{'execute': 'slow', 'id': 0}");
+
+    for (int i = 1; i <= 200; i++) {
+        g_string_append_printf(flood, "{'execute': 'fast', 'id': %d}", i);
+    }
+    start_qmp();
+    negotiate();
+    say(flood->str);
+    hear("\"id\": 200}");
+    end();
+}
+
+static void test_survives_garbage(void)
+{
+    start_qmp();
+    negotiate();
+    say("{'execute' 'fast'}");
+    hear("JSON parse error");
+    forget();
+    say("\xff\x01[[[[}}}}");
+    say("{'execute': 'fast'}");
+    hear("{\"return\": \"fast\"}\r\n");
+    end();
+}
+
+static void test_event_comes_before_reply(void)
+{
+    start_qmp();
+    negotiate();
+    say("{'execute': 'quit'}");
+    hear("{\"return\": {}}\r\n");
+    g_assert_nonnull(strstr(heard->str, "\"event\": \"SHUTDOWN\"}\r\n{\"return\": {}}\r\n"));
+    g_assert_cmpint(quits, ==, 1);
+    end();
+}
+
+static void test_no_event_before_negotiation(void)
+{
+    start_qmp();
+    qapi_event_emit("EARLY", NULL);
+    negotiate();
+    qapi_event_emit("LATE", json_pack("{s:i}", "n", 1));
+    hear("\"event\": \"LATE\", \"data\": {\"n\": 1}}\r\n");
+    g_assert_null(strstr(heard->str, "EARLY"));
+    end();
+}
+
+static void *emit_elsewhere(void *opaque)
+{
+    qapi_event_emit("FOREIGN", NULL);
+    return NULL;
+}
+
+static void test_event_from_other_thread(void)
+{
+    start_qmp();
+    negotiate();
+    g_thread_join(g_thread_new("other", emit_elsewhere, NULL));
+    hear("\"event\": \"FOREIGN\"}\r\n");
+    end();
+}
+
+static int count(const char *text)
+{
+    int n = 0;
+
+    for (const char *p = heard->str; (p = strstr(p, text)); p++) {
+        n++;
+    }
+    return n;
+}
+
+static void emit_error(const char *path, const char *action, int n)
+{
+    qapi_event_emit("BLOCK_IO_ERROR",
+                    json_pack("{s:s,s:s,s:i}", "qom-path", path, "action", action, "n", n));
+}
+
+/* A burst shows its first, and its last once the interval is over; guest time decides. */
+static void test_event_rate_limit(void)
+{
+    int64_t now = clock_get_ns(CLOCK_TYPE_VIRTUAL);
+
+    start_qmp();
+    negotiate();
+    for (int i = 0; i < 20; i++) {
+        emit_error("/a", "report", i);
+    }
+    emit_error("/b", "report", 100);
+    emit_error("/a", "stop", 101);
+    qapi_event_emit("MARK", NULL);
+    hear("MARK");
+    g_assert_cmpint(count("BLOCK_IO_ERROR"), ==, 3);
+    g_assert_cmpint(count("\"n\": 0"), ==, 1);
+    clock_virtual_set_ns(now + 1000000000);
+    hear("\"n\": 19");
+    g_assert_cmpint(count("BLOCK_IO_ERROR"), ==, 4);
+    clock_virtual_set_ns(now + 3000000000);
+    aio_poll(aio_context_main(), false);
+    emit_error("/a", "report", 55);
+    hear("\"n\": 55");
+    end();
+}
+
+static void test_chardev_is_exclusive(void)
+{
+    Error *err = NULL;
+
+    start_qmp();
+    g_assert_false(monitor_new_compat(server, true, false, &err));
+    g_autofree char *text = g_strdup_printf("chardev '%s' is already in use", chardev_label(server));
+    g_assert_cmpstr(error_get_pretty(err), ==, text);
+    error_free(err);
+    negotiate();
+    end();
+}
+
+/* --- HMP --- */
+
+typedef struct LineCase {
+    const char *label, *line, *answer;
+} LineCase;
+
+static const LineCase line_cases[] = {
+    {"empty", "", ""},
+    {"spaces", "   ", ""},
+    {"unknown", "nosuch", "unknown command: 'nosuch'\n"},
+    {"unknown-info", "info nosuch", "unknown command: 'info nosuch'\n"},
+    {"alias", "n", "{}\n"},
+    {"extra", "none x", "none: extraneous characters at the end of line\nTry \"help none\" for more information\n"},
+    {"word-missing", "words", "words: string expected\nTry \"help words\" for more information\n"},
+    {"word-optional", "words x", "{\"a\": \"x\"}\n"},
+    {"words", "words x y", "{\"b\": \"y\", \"a\": \"x\"}\n"},
+    {"quoted", "words \"x y\" \"\\\"\"", "{\"b\": \"\\\"\", \"a\": \"x y\"}\n"},
+    {"open-quote", "words \"x", "words: string expected\nTry \"help words\" for more information\n"},
+    {"rest-of-line", "rest x y  z ", "{\"b\": \"y  z\", \"a\": \"x\"}\n"},
+    {"number", "number 0x10", "{\"n\": 16}\n"},
+    {"number-garbage", "number x",
+     "invalid char 'x' in expression\nnumber: integer expected\nTry \"help number\" for more information\n"},
+    {"size-in-mebibytes", "size 2", "{\"n\": 2097152}\n"},
+    {"size-suffix", "size 2k", "{\"n\": 2048}\n"},
+    {"size-garbage", "size x", "invalid size\nTry \"help size\" for more information\n"},
+    {"flag-given", "flag -f", "{\"force\": true}\n"},
+    {"flag-missing", "flag on", "{\"on\": true}\n"},
+    {"report-is-an-answer", "report", "warning: careful\n"},
+    {"info", "info thing", "{}\n"},
+    {"help-of-one", "help number", "number n -- takes a number\n"},
+    {"help-of-info", "info", "info thing  -- shows a thing\n"},
+};
+
+static void test_line(const void *opaque)
+{
+    const LineCase *c = opaque;
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    hmp_run_line(c->line, out);
+    if (g_str_has_prefix(c->label, "words") || g_str_has_prefix(c->label, "quoted") ||
+        g_str_has_prefix(c->label, "rest")) {
+        /* The order of members is the serializer's affair. */
+        g_autoptr(json_t) got = qjson_parse(out->str, &error_abort), want = qjson_parse(c->answer, &error_abort);
+        g_assert_true(json_equal(got, want));
+        return;
+    }
+    g_assert_cmpstr(out->str, ==, c->answer);
+}
+
+static void start_hmp(void)
+{
+    connect_client();
+    g_assert_true(monitor_new_compat(server, false, false, &error_abort));
+    hear("(qemu) ");
+    g_assert_true(g_str_has_prefix(heard->str, "QEMU 11.0.92 monitor - type 'help' for more information\r\n(qemu) "));
+    forget();
+}
+
+static void test_echo(void)
+{
+    start_hmp();
+    say("n\n");
+    hear("{}\r\n(qemu) ");
+    g_assert_cmpstr(heard->str, ==, "n\033[K\033[Dn\033[K\r\n{}\r\n(qemu) ");
+    forget();
+    say("nx\177\n");
+    hear("{}\r\n(qemu) ");
+    g_assert_true(g_str_has_suffix(heard->str, "n\033[K\r\n{}\r\n(qemu) "));
+    end();
+}
+
+static void test_history_and_cursor(void)
+{
+    start_hmp();
+    say("words b\n");
+    hear("(qemu) ");
+    forget();
+    /* Up brings the line back; left, backspace and typing change it before the last letter. */
+    say("\033[A\033[D\001\033[C\033[C\033[C\033[C\033[C\033[Cxy\n");
+    hear("(qemu) ");
+    g_assert_nonnull(strstr(heard->str, "{\"a\": \"xyb\"}\r\n"));
+    forget();
+    say("inf\tthing\n");
+    hear("(qemu) ");
+    end();
+}
+
+static void test_pretty_is_for_qmp(void)
+{
+    Error *err = NULL;
+
+    connect_client();
+    g_assert_false(monitor_new_compat(server, false, true, &err));
+    g_assert_cmpstr(error_get_pretty(err), ==, "'pretty' is not compatible with HMP monitors");
+    error_free(err);
+    close(client);
+}
+
+/* --- Character devices --- */
+
+typedef struct ChardevCase {
+    const char *label, *params, *error;
+} ChardevCase;
+
+static const ChardevCase chardev_cases[] = {
+    {"no-id", "null", "chardev: no id specified"},
+    {"unknown-backend", "foo,id=x", "'foo' is not a valid char driver name"},
+    {"unknown-parameter", "null,id=x,foo=1", "Invalid parameter 'foo'"},
+    {"no-address", "socket,id=x", "Unable to parse FD number "},
+    {"no-port", "socket,id=x,host=127.0.0.1", "chardev: socket: no port given"},
+    {"not-a-socket", "socket,id=x,fd=99", "File descriptor '99' is not a socket"},
+    {"wait-as-client", "socket,id=x,path=/nosuch,wait=off",
+     "'wait' option is incompatible with socket in client connect mode"},
+    {"no-server", "socket,id=x,path=/nosuch/socket", "Failed to connect to '/nosuch/socket': No such file or directory"},
+    {"cannot-bind", "socket,id=x,path=/nosuch/socket,server=on,wait=off",
+     "Failed to bind socket to /nosuch/socket: No such file or directory"},
+    {"server-garbage", "socket,id=x,path=/nosuch,server=perhaps", "Parameter 'server' expects 'on' or 'off'"},
+    {"file-without-path", "file,id=x", "chardev: file: no filename given"},
+};
+
+static void test_chardev_fails(const void *opaque)
+{
+    const ChardevCase *c = opaque;
+    Error *err = NULL;
+
+    g_assert_null(chardev_new_opts(c->params, &err));
+    g_assert_cmpstr(error_get_pretty(err), ==, c->error);
+    error_free(err);
+    g_assert_null(chardev_find("x"));
+}
+
+static void add_cases(void)
+{
+    for (unsigned int i = 0; i < G_N_ELEMENTS(line_cases); i++) {
+        g_autofree char *path = g_strdup_printf("/monitor/hmp/line/%s", line_cases[i].label);
+        g_test_add_data_func(path, &line_cases[i], test_line);
+    }
+    for (unsigned int i = 0; i < G_N_ELEMENTS(chardev_cases); i++) {
+        g_autofree char *path = g_strdup_printf("/monitor/chardev/%s-is-refused", chardev_cases[i].label);
+        g_test_add_data_func(path, &chardev_cases[i], test_chardev_fails);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    AioContextConfig cfg = {.name = "main", .is_main = true};
+    MonitorConfig config = {.qmp_commands = qmp_table, .hmp_commands = hmp_tables, .virtual_clock = true};
+
+    g_test_init(&argc, &argv, NULL);
+    aio_context_set_main(aio_context_new(&cfg, &error_abort));
+    clock_virtual_take_over();
+    object_register_types();
+    monitor_register_types();
+    monitor_init(&config);
+    g_test_add_func("/monitor/qmp/needs-negotiation", test_needs_negotiation);
+    g_test_add_func("/monitor/qmp/order-is-kept", test_order_is_kept);
+    g_test_add_func("/monitor/qmp/flood-is-answered", test_flood_is_answered);
+    g_test_add_func("/monitor/qmp/survives-garbage", test_survives_garbage);
+    g_test_add_func("/monitor/qmp/event-comes-before-reply", test_event_comes_before_reply);
+    g_test_add_func("/monitor/qmp/no-event-before-negotiation", test_no_event_before_negotiation);
+    g_test_add_func("/monitor/qmp/event-from-other-thread", test_event_from_other_thread);
+    g_test_add_func("/monitor/qmp/event-rate-limit", test_event_rate_limit);
+    g_test_add_func("/monitor/qmp/chardev-is-exclusive", test_chardev_is_exclusive);
+    g_test_add_func("/monitor/hmp/echo-as-clients-filter-it", test_echo);
+    g_test_add_func("/monitor/hmp/history-and-cursor", test_history_and_cursor);
+    g_test_add_func("/monitor/hmp/pretty-is-for-qmp", test_pretty_is_for_qmp);
+    add_cases();
+    int rc = g_test_run();
+    monitor_cleanup();
+    chardev_cleanup();
+    return rc;
+}
