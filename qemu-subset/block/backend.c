@@ -16,6 +16,7 @@ BlockBackend *blk_new(uint32_t perm, uint32_t shared)
     blk->perm = perm;
     blk->shared = shared;
     blk->write_cache = true;
+    blk->account_invalid = blk->account_failed = true;
     blk->rerror = BLOCKDEV_ON_ERROR_REPORT;
     blk->werror = BLOCKDEV_ON_ERROR_ENOSPC;
     list_init(&blk->channels);

@@ -205,6 +205,9 @@ static inline void account(BlockChannel *c, const BlockRequest *req)
         }
     } else {
         aio_stat_add(&c->failed[op], 1);
+        if (!c->blk->account_failed) {
+            return;
+        }
     }
     aio_stat_add(&c->total_ns[op], (uint64_t)(now - req->start_ns));
     atomic_store_explicit(&c->last_access_ns, (uint64_t)now, memory_order_relaxed);
@@ -281,6 +284,9 @@ bool blk_channel_quiesced(const BlockChannel *c)
 void blk_account_invalid(BlockChannel *c, BlockOp op)
 {
     aio_stat_add(&c->invalid[op], 1);
+    if (!c->blk->account_invalid) {
+        return;
+    }
     atomic_store_explicit(&c->last_access_ns, (uint64_t)channel_now(c), memory_order_relaxed);
 }
 

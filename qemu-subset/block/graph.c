@@ -252,9 +252,8 @@ int block_truncate(BlockNode *node, uint64_t bytes, Error **errp)
 {
     int ret;
 
-    if (bytes > INT64_MAX - (INT64_MAX % SECTOR_SIZE)) {
-        error_setg(errp, "Required too big image size, it must be not greater than %" PRIu64,
-                   (uint64_t)(INT64_MAX - (INT64_MAX % SECTOR_SIZE)));
+    if (bytes > BLOCK_MAX_LENGTH) {
+        error_setg(errp, "offset(%" PRIu64 ") exceeds maximum(%" PRIu64 ")", bytes, BLOCK_MAX_LENGTH);
         return -EFBIG;
     }
     if (node->read_only) {

@@ -7,6 +7,8 @@
 #include "loop/coroutine.h"
 
 #define SECTOR_SIZE 512u
+/* Leaves room for rounding up to any alignment. */
+#define BLOCK_MAX_LENGTH ((uint64_t)INT64_MAX & ~((UINT64_C(1) << 30) - 1))
 
 /* --- node.c --- */
 extern ListNode block_all_nodes;
@@ -62,6 +64,7 @@ struct BlockBackend {
     BlockChannel *main_channel; /* for blk_pread() and its like */
     int quiesce;
     bool write_cache;
+    bool account_invalid, account_failed; /* count requests of that kind in the times */
     BlockdevOnError rerror, werror;
     bool iostatus_enabled;
     BlockDeviceIoStatus iostatus;
@@ -108,5 +111,12 @@ char *blk_describe(const BlockBackend *blk);
 bool blk_iostatus_visible(const BlockBackend *blk);
 /* QOM path or id of the device, NULL if there is none. */
 char *blk_dev_path(const BlockBackend *blk);
+
+/* --- query.c --- */
+/* @blk: the backend that uses the node; NULL: the node by itself. */
+BlockDeviceInfo *block_device_info(BlockNode *node, const BlockBackend *blk);
+BlockInfo *block_info(BlockBackend *blk);
+/* Is @blk to be listed? */
+bool block_info_visible(const BlockBackend *blk);
 
 #endif

@@ -107,8 +107,9 @@ struct BlockDriver {
      */
     json_t *(*strong_options)(BlockNode *node);
     char *(*plain_filename)(BlockNode *node);
-    /* For query-blockstats' "driver-specific"; NULL: none. */
+    /* For query-blockstats' "driver-specific", for "format-specific" of images; NULL: none. */
     BlockStatsSpecific *(*specific_stats)(BlockNode *node);
+    ImageInfoSpecific *(*specific_info)(BlockNode *node);
 };
 
 /* How a parent takes part in what happens to its child. Main thread. */

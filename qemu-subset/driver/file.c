@@ -339,6 +339,15 @@ static BlockStatsSpecific *file_specific_stats(BlockNode *node)
     return stats;
 }
 
+static ImageInfoSpecific *file_specific_info(BlockNode *node)
+{
+    ImageInfoSpecific *info = g_new0(ImageInfoSpecific, 1);
+
+    info->type = IMAGE_INFO_SPECIFIC_TYPE_FILE;
+    info->u.file.data = g_new0(ImageInfoSpecificFile, 1);
+    return info;
+}
+
 #define FILE_DRIVER(name, open_fn)                                                                                    \
     {                                                                                                                 \
         .format_name = name, .state_size = sizeof(FileState), .is_protocol = true, .open = open_fn,                   \
@@ -347,6 +356,7 @@ static BlockStatsSpecific *file_specific_stats(BlockNode *node)
         .refresh_limits = file_refresh_limits, .check_perm = file_check_perm, .set_perm = file_set_perm,              \
         .abort_perm = file_abort_perm, .strong_options = file_strong_options,                                         \
         .plain_filename = file_plain_filename, .specific_stats = file_specific_stats,                                 \
+        .specific_info = file_specific_info,                                                                          \
     }
 
 const BlockDriver block_driver_file = FILE_DRIVER("file", file_open);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the block options of -drive to a node. */
+#ifndef BLOCK_DRIVE_OPTIONS_H
+#define BLOCK_DRIVE_OPTIONS_H
+
+#include "block/node.h"
+#include "qapi/opts.h"
+
+/*
+ * Open what @file (a filename, maybe with a protocol in front; NULL) and @format (NULL: guess) say, with the options that
+ * are left in @opts. Main thread. NULL with @errp set on failure.
+ */
+BlockNode *drive_open_node(Opts *opts, const char *file, const char *format, Error **errp);
+
+#endif
