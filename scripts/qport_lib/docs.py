@@ -158,7 +158,17 @@ def text_replace(text, edit, _holes):
     return text[:at] + edit['text'] + text[at + len(edit['line']):]
 
 
+def text_insert_line(text, edit, _holes):
+    """Put lines before the first line `stop` below the line with `line`."""
+    _, end = _line_with(text, edit['line'])
+    at = text.find('\n' + edit['stop'] + '\n', end - 1)
+    if at < 0:
+        raise Refused(f'no line {edit["stop"]!r} below {edit["line"]!r}')
+    return text[:at] + '\n' + edit['text'].strip('\n') + text[at:]
+
+
 TEXT_OPS = {
     'qapi-member': qapi_member, 'text-insert': text_insert,
-    'paragraph-after': paragraph_after, 'text-replace': text_replace,
+    'text-insert-line': text_insert_line, 'paragraph-after': paragraph_after,
+    'text-replace': text_replace,
 }

@@ -31,40 +31,22 @@ CLOSE = frozenset(')]}')
 class Token:
     """One token: its kind, its text and where it lies in the source."""
 
-    __slots__ = ('kind', 'text', 'start', 'end', 'alt')
+    __slots__ = ('kind', 'text', 'start', 'end')
 
-    def __init__(self, kind, text, start, alt=False):
+    def __init__(self, kind, text, start):
         self.kind = kind
         self.text = text
         self.start = start
         self.end = start + len(text)
-        self.alt = alt          # inside an #else or #elif branch
 
     def __repr__(self):
         return f'<{self.kind} {self.text!r}>'
 
 
-def _mark_branches(tokens):
-    """Flag what lies in #else branches: it would count braces twice."""
-    stack = []
-    for tok in tokens:
-        if tok.kind == 'pp':
-            word = re.match(r'\s*#\s*(\w*)', tok.text).group(1)
-            if word in ('if', 'ifdef', 'ifndef'):
-                stack.append(False)
-            elif word in ('else', 'elif') and stack:
-                stack[-1] = True
-            elif word == 'endif' and stack:
-                stack.pop()
-        tok.alt = any(stack)
-
-
 def lex_c(text):
     """All tokens of a C source, comments and preprocessor lines included."""
-    tokens = [Token(m.lastgroup, m.group(), m.start())
-              for m in _C_TOKEN.finditer(text)]
-    _mark_branches(tokens)
-    return tokens
+    return [Token(m.lastgroup, m.group(), m.start())
+            for m in _C_TOKEN.finditer(text)]
 
 
 def lex_qapi(text):

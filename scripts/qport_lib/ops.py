@@ -63,8 +63,14 @@ def insert_after(text, edit, holes):
     if trailing:
         at = source.line_end(trailing[0].end)
     new = _block(edit['text'], holes, source.indent_of(match.start))
-    gap = '\n\n' if edit.get('blank') else '\n'
-    return text[:at] + gap + new + text[at:]
+    return text[:at] + _gap(edit, 'before') + new + (
+        '\n' if edit.get('blank') in ('after', 'both') else '') + text[at:]
+
+
+def _gap(edit, side):
+    """Line end, and a blank line on the side where `blank` wants one."""
+    wanted = edit.get('blank') in (True, side, 'both')
+    return '\n\n' if wanted else '\n'
 
 
 def insert_before(text, edit, holes):
@@ -74,8 +80,9 @@ def insert_before(text, edit, holes):
     at = (source.line_start(match.start) if edit.get('under-comment')
           else source.comment_above(match.start))
     new = _block(edit['text'], holes, source.indent_of(match.start))
-    gap = '\n\n' if edit.get('blank') else '\n'
-    return text[:at] + new + gap + text[at:]
+    return text[:at] + (
+        '\n' if edit.get('blank') in ('before', 'both') else '') + (
+        new + _gap(edit, 'after') + text[at:])
 
 
 def replace(text, edit, holes):
@@ -140,6 +147,16 @@ def move(text, edit, holes):
               'text': piece, 'blank': edit.get('blank', False)}
     return (insert_after if place == 'after' else insert_before)(
         rest, target, {})
+
+
+def move_def(text, edit, _holes):
+    """Move a definition with the comment above it before another one."""
+    source = Source(text)
+    thing = find_definition(source, edit['def'])
+    start = source.comment_above(thing.start)
+    piece = text[start:source.line_end(thing.end)]
+    rest = _cut(text, source, start, thing.end)
+    return define(rest, {'text': piece, 'before': edit['before']}, {})
 
 
 def rename(text, edit, _holes):
@@ -237,6 +254,6 @@ def find(text, edit, holes):
 C_OPS = {
     'insert-after': insert_after, 'insert-before': insert_before,
     'replace': replace, 'replace-all': replace_all, 'delete': delete,
-    'move': move, 'rename': rename, 'clone': clone, 'define': define,
+    'move': move, 'move-def': move_def, 'rename': rename, 'clone': clone, 'define': define,
     'body': body, 'find': find,
 }

@@ -6,6 +6,8 @@ a blank line, a comment or a preprocessor line: macros such as type_init(x)
 stand without a semicolon and must not become part of what follows them.
 """
 
+import re
+
 from . import PortError, Refused
 from .lex import CLOSE, OPEN
 
@@ -46,9 +48,22 @@ def _flush(source, found, first, last, body):
         found.append(Definition(source, first, last, body))
 
 
+def _depth_after(line, depth, branches):
+    """Brace depth after a preprocessor line: every branch of an #if begins at
+    the depth that the #if was at, lest braces in both count twice."""
+    word = re.match(r'\s*#\s*(\w*)', line).group(1)
+    if word in ('if', 'ifdef', 'ifndef'):
+        branches.append(depth)
+    elif word in ('else', 'elif') and branches:
+        return branches[-1]
+    elif word == 'endif' and branches:
+        branches.pop()
+    return depth
+
+
 def definitions(source):
     """The file-level definitions, in order; preprocessor lines too."""
-    found, code = [], source.code
+    found, code, branches = [], source.code, []
     first, body, depth, previous = None, None, 0, None
     for index, tok in enumerate(code):
         if depth == 0 and (tok.kind == 'pp' or
@@ -59,11 +74,10 @@ def definitions(source):
         if tok.kind == 'pp':
             if depth == 0:
                 found.append(Definition(source, index, index, None))
+            depth = _depth_after(tok.text, depth, branches)
             continue
         if first is None:
             first = index
-        if tok.alt and depth:
-            continue
         if tok.text in OPEN:
             if depth == 0 and tok.text == '{':
                 body = (index, None)

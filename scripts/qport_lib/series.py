@@ -25,6 +25,7 @@ OP_FIELDS = {
     'replace-all': ({'anchor', 'text', 'count'}, {'in'}),
     'delete': ({'anchor'}, {'in', 'comment'}),
     'move': ({'anchor'}, {'in', 'to', 'after', 'before', 'blank'}),
+    'move-def': ({'def', 'before'}, set()),
     'rename': ({'names'}, {'in'}),
     'clone': ({'names'}, {'def', 'anchor', 'in', 'replace', 'place', 'blank',
                           'comment'}),
@@ -33,6 +34,7 @@ OP_FIELDS = {
     'find': ({'anchor'}, {'in'}),
     'qapi-member': ({'struct', 'member', 'after', 'type', 'doc'}, {'optional'}),
     'text-insert': ({'line', 'before', 'text'}, set()),
+    'text-insert-line': ({'line', 'stop', 'text'}, set()),
     'paragraph-after': ({'line', 'text'}, set()),
     'text-replace': ({'line', 'text'}, set()),
 }

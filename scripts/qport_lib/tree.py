@@ -89,21 +89,24 @@ class Tree:
 
 
 def probe_holds(tree, probe):
-    """Does a probe hold? A missing file or scope counts as not found."""
-    name = tree.pick(probe['file'])
-    found = 0
-    if name:
-        text = tree.read(name)
-        if 'text' in probe:
-            found = text.count(probe['text'])
-        elif 'ident' in probe and 'in' not in probe:
-            word = re.escape(probe['ident'])
-            found = len(re.findall(rf'(?<![\w-]){word}(?![\w-])', text))
-        else:
-            found = _count_in_scope(Source(text), probe)
+    """Does a probe hold? It looks into each file of its list that exists; a
+    missing file or scope counts as not found."""
+    names = probe['file']
+    names = [names] if isinstance(names, str) else names
+    found = sum(_count(tree.read(name), probe)
+                for name in names if tree.exists(name))
     if 'count' in probe:
         return found == probe['count']
     return (found == 0) if probe.get('absent') else found > 0
+
+
+def _count(text, probe):
+    if 'text' in probe:
+        return text.count(probe['text'])
+    if 'ident' in probe and 'in' not in probe:
+        word = re.escape(probe['ident'])
+        return len(re.findall(rf'(?<![\w-]){word}(?![\w-])', text))
+    return _count_in_scope(Source(text), probe)
 
 
 def _count_in_scope(source, probe):
