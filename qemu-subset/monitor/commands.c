@@ -3,17 +3,8 @@
 #include "monitor/private.h"
 
 #include "qapi/qapi-commands-control.h"
-#include "qapi/qapi-commands-machine.h"
 #include "qapi/qapi-commands-misc.h"
 #include "qapi/qapi-introspect.h"
-
-static char *guest_name;
-
-void monitor_set_guest_name(const char *name)
-{
-    g_free(guest_name);
-    guest_name = g_strdup(name);
-}
 
 VersionInfo *qmp_query_version(Error **errp)
 {
@@ -37,14 +28,6 @@ CommandInfoList *qmp_query_commands(Error **errp)
         QAPI_LIST_PREPEND(list, info);
     }
     return list;
-}
-
-NameInfo *qmp_query_name(Error **errp)
-{
-    NameInfo *info = g_new0(NameInfo, 1);
-
-    info->name = g_strdup(guest_name);
-    return info;
 }
 
 ChardevInfoList *qmp_query_chardev(Error **errp)
@@ -77,13 +60,6 @@ static void hmp_info_version(json_t *args, GString *out)
     g_string_append_printf(out, "%d.%d.%d\n", QEMU_VERSION_MAJOR, QEMU_VERSION_MINOR, QEMU_VERSION_MICRO);
 }
 
-static void hmp_info_name(json_t *args, GString *out)
-{
-    if (guest_name) {
-        g_string_append_printf(out, "%s\n", guest_name);
-    }
-}
-
 static void hmp_info_chardev(json_t *args, GString *out)
 {
     for (Chardev *c = chardev_next(NULL); c; c = chardev_next(c)) {
@@ -93,7 +69,6 @@ static void hmp_info_chardev(json_t *args, GString *out)
 
 const HmpCommand monitor_hmp_commands[] = {
     {"info version", "", "", "show the version of QEMU", hmp_info_version},
-    {"info name", "", "", "show the current VM name", hmp_info_name},
     {"info chardev", "", "", "show the character devices", hmp_info_chardev},
     {0},
 };

@@ -33,9 +33,6 @@ void monitor_register_types(void);
 /* -mon, -qmp, -qmp-pretty, -monitor: an object /objects/compat_monitorN on @c. False with @errp set. */
 bool monitor_new_compat(Chardev *c, bool qmp, bool pretty, Error **errp);
 
-/* -name, for query-name; NULL: none. */
-void monitor_set_guest_name(const char *name);
-
 /* The monitor's own HMP commands: help and info, and those about itself. */
 extern const HmpCommand hmp_help_commands[], monitor_hmp_commands[];
 
