@@ -50,6 +50,7 @@ void guest_region_for_each(GuestSpace space, void (*fn)(const GuestRegion *r, vo
  */
 static GuestRegion *find_region(GuestSpace space, uint64_t addr, uint64_t *n)
 {
+    uint64_t gap = *n;
     GuestRegion *r;
 
     list_for_each(r, &spaces[space], link) {
@@ -61,9 +62,10 @@ static GuestRegion *find_region(GuestSpace space, uint64_t addr, uint64_t *n)
             return r;
         }
         if (r->base > addr && size) {
-            *n = MIN(*n, r->base - addr);
+            gap = MIN(gap, r->base - addr);
         }
     }
+    *n = gap;
     return NULL;
 }
 
