@@ -246,6 +246,22 @@ void block_node_unref(BlockNode *node)
     node_free(node);
 }
 
+void block_close_all(void)
+{
+    BlockNode *node = block_node_next(NULL);
+
+    /* Newest first: a parent goes before the child that it was built on. */
+    while (node) {
+        if (node->monitor_owned) {
+            node->monitor_owned = false;
+            block_node_unref(node);
+            node = block_node_next(NULL);
+        } else {
+            node = block_node_next(node);
+        }
+    }
+}
+
 void *block_buffer_alloc(BlockNode *node, size_t bytes)
 {
     size_t align = MAX(MAX(node->limits.opt_mem_alignment, node->limits.required_mem_alignment), sizeof(void *));

@@ -145,6 +145,8 @@ BlockNode *block_open_probed(const BlockdevOptions *opts, Error **errp);
 BlockNode *block_open_ref(BlockNode *parent, const BlockdevRef *ref, Error **errp);
 BlockNode *block_node_ref(BlockNode *node);
 void block_node_unref(BlockNode *node);
+/* At program end: drop the monitor's reference to every node. */
+void block_close_all(void);
 /* By node-name; NULL if there is none. */
 BlockNode *block_node_find(const char *name);
 /* By node-name or backend name, with QEMU's error text. */

@@ -37,7 +37,9 @@ static void run_line(void *opaque, const char *line)
     hmp_run_line(line, out);
     write_text(m, out->str);
     if (!m->on_terminal) {
-        readline_show_prompt(m->rl);
+        if (!monitor_config.quitting || !monitor_config.quitting()) {
+            readline_show_prompt(m->rl);
+        }
         chardev_resume(m->chardev);
     }
     object_unref(&m->obj);

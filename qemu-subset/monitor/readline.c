@@ -87,7 +87,6 @@ static void finish_line(Readline *rl)
 {
     g_autofree char *line = g_strdup(rl->line->str);
 
-    redraw(rl);
     rl->write(rl->opaque, "\n");
     if (*line) {
         g_ptr_array_add(rl->history, g_strdup(line));
