@@ -39,7 +39,8 @@ static bool take_member(Request *request, const char *key, json_t *value, bool a
             return false;
         }
         if (request->command) {
-            return unexpected(key, errp);
+            error_setg(errp, "QMP input member '%s' clashes with '%s'", key, oob ? "execute" : "exec-oob");
+            return false;
         }
         request->command = json_string_value(value);
         request->oob = oob;

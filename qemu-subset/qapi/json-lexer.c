@@ -197,7 +197,7 @@ void json_lexer_flush(JsonLexer *lexer)
     if (lexer->state != LEX_START && lexer->state != LEX_RECOVERY && ended_kind(lexer->state) != TOKEN_STRAY) {
         finish(lexer, ended_kind(lexer->state));
     }
+    lexer->emit(lexer->opaque, TOKEN_END, lexer->text);
     g_string_truncate(lexer->text, 0);
     lexer->state = LEX_START;
-    lexer->emit(lexer->opaque, TOKEN_END, lexer->text);
 }

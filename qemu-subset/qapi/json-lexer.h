@@ -14,7 +14,7 @@ typedef enum JsonTokenKind {
     TOKEN_KEYWORD,
     TOKEN_STRAY,   /* no token starts or goes on like this */
     TOKEN_TOO_LONG,
-    TOKEN_END,     /* end of input */
+    TOKEN_END,     /* end of input; the text is a token that it cut off */
 } JsonTokenKind;
 
 #define MAX_TOKEN_SIZE (64u << 20)

@@ -340,7 +340,7 @@ static void take_token(void *opaque, JsonTokenKind kind, const GString *text)
         deliver(p);
         return;
     case TOKEN_END:
-        if (p->tokens && !p->err) {
+        if ((p->tokens || text->len) && !p->err) {
             set_error(p, "premature end of input");
         }
         if (p->err) {

@@ -32,10 +32,9 @@ static bool inconsistent(const char *key, size_t len, Error **errp)
     return false;
 }
 
-/* Store @value (consumed) under the dotted @key. */
+/* Store @value under the dotted @key. */
 static bool store(json_t *root, const char *key, size_t key_len, json_t *value, Error **errp)
 {
-    g_autoptr(json_t) owned = value;
     json_t *obj = root;
     size_t pos = 0;
 
@@ -119,7 +118,8 @@ static const char *take_element(json_t *root, const char *s, const char *implied
         error_setg(errp, "Expected '=' after parameter '%.*s'", (int)len, s);
         return NULL;
     }
-    return store(root, key, len, json_string_nocheck(value), errp) ? rest : NULL;
+    g_autoptr(json_t) leaf = json_string_nocheck(value);
+    return store(root, key, len, leaf, errp) ? rest : NULL;
 }
 
 static json_t *listify(json_t *value, const char *prefix, Error **errp);

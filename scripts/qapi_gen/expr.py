@@ -125,7 +125,7 @@ class Shapes:
                 name = item['name']
                 self.present(definition, item)
             if not pattern.fullmatch(name):
-                raise definition.error(f"'{name}' is not a valid name for a {what}", line)
+                raise definition.error(f"'{name}' is not a valid {what} name", line)
             if any(name == other for other, _, _ in result):
                 raise definition.error(f"duplicate {what} '{name}'", line)
             result.append((name, item, line))

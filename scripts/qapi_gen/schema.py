@@ -205,6 +205,8 @@ class Schema:
         self.shapes = Shapes(self.pragma, options)
         self.types = {name: Builtin(name) for name in BUILTINS}
         self.arrays = {}
+        for builtin in list(self.types.values()):  # all, so that these files are the same for every schema
+            self.array_of(builtin)
         self.entities = []  # commands, events and types in the order of the files
         self.definitions = {}
         definitions = [item for module in self.modules for item in module.definitions]
@@ -287,8 +289,10 @@ class Schema:
         for key, value in data.items():
             ref = value['type'] if isinstance(value, dict) else value
             present = not isinstance(value, dict) or self.shapes.present(item, value)
-            if key in [branch.name for branch in branches]:
-                raise item.error(f"duplicate branch '{key}' of '{name}'", data.lines[key])
+            for branch in branches:
+                if branch.c_name == c_name(key):
+                    raise item.error(f"branch '{key}' of '{name}' clashes with branch '{branch.name}'",
+                                     data.lines[key])
             branches.append(Branch(key, self.lookup(item, ref, data.lines[key], f"branch '{key}' of '{name}'"),
                                    present))
         return branches
@@ -393,7 +397,7 @@ class Schema:
                                  line)
             taken[kind] = branch.name
 
-    def argument(self, item, name, suffix):
+    def argument(self, item, name):
         """The 'data' of a command or event as an object type, None without arguments."""
         data = item.expr.get('data')
         if data is None:
@@ -421,11 +425,11 @@ class Schema:
             element = ret.element if isinstance(ret, Array) else ret
             if not isinstance(element, Object) and name not in self.pragma['command-returns-exceptions']:
                 raise item.error(f"command '{name}' may only return an object or a list of objects", line)
-        self.entities.append(Command(name, item.module, self.argument(item, name, 'arg'), ret, expr,
+        self.entities.append(Command(name, item.module, self.argument(item, name), ret, expr,
                                      self.live_features(item, expr), self.shapes.present(item, expr)))
 
     def resolve_event(self, item, name):
-        self.entities.append(Event(name, item.module, self.argument(item, name, 'arg'), item.expr,
+        self.entities.append(Event(name, item.module, self.argument(item, name), item.expr,
                                    self.live_features(item, item.expr), self.shapes.present(item, item.expr)))
 
     # Documentation
