@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qemu-system-x86_64: start-up in phases, the main loop, and the way out. */
+#include "block/commands.h"
+#include "driver/drivers.h"
+#include "guest/machine.h"
+#include "monitor/monitor.h"
+#include "qapi/qapi-commands.h"
+#include "qtest/qtest.h"
+#include "tools/command-tables.h"
+#include "tools/daemon.h"
+#include "tools/options.h"
+#include "virtio-blk/virtio-blk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+/* What the command line asked for, beyond what the rooms keep themselves. */
+typedef struct Settings {
+    bool stopped, nodefaults, nographic, daemonize, timestamp, guest_name_prefix;
+    bool virtual_clock; /* -accel qtest */
+    bool has_monitor, has_serial;
+    char *name;
+    const char *pidfile, *qtest, *qtest_log;
+    const OptionUse *qtest_use;
+    GPtrArray *objects; /* json_t, checked options in order */
+} Settings;
+
+static QtestServer *qtest_server;
+
+/* Every option is reported with its own words in front, and ends the program if it is wrong. */
+static void require(bool ok, Error *err)
+{
+    if (!ok) {
+        if (err) {
+            error_report_err(err);
+        }
+        exit(1);
+    }
+}
+
+/* --- Phase 1: options that only set something --- */
+
+static void exit_after_help(bool help)
+{
+    if (help) {
+        exit(0);
+    }
+}
+
+/* "none", perhaps as a value of @key, perhaps with further settings that only matter to the real thing. */
+static bool only_none(const char *arg, const char *key, Error **errp)
+{
+    g_autoptr(Opts) opts = opts_parse(arg, key, NULL, NULL, errp);
+    const char *value = opts ? opts_get(opts, key) : NULL;
+
+    if (!opts) {
+        return false;
+    }
+    if (!value || strcmp(value, "none")) {
+        error_setg(errp, "Parameter '%s' does not accept value '%s'", key, value ? value : "");
+        return false;
+    }
+    return true;
+}
+
+static bool set_name(Settings *s, const char *arg, Error **errp)
+{
+    static const OptDesc desc[] = {
+        {"guest", OPT_STRING}, {"process", OPT_STRING}, {"debug-threads", OPT_BOOL}, {NULL}};
+    g_autoptr(Opts) opts = opts_parse(arg, "guest", desc, NULL, errp);
+
+    if (!opts) {
+        return false;
+    }
+    const char *process = opts_get(opts, "process");
+    if (process) {
+        prctl(PR_SET_NAME, process);
+    }
+    g_free(s->name);
+    s->name = g_strdup(opts_get(opts, "guest"));
+    machine_set_name(s->name);
+    return true;
+}
+
+static bool set_messages(Settings *s, const char *arg, Error **errp)
+{
+    static const OptDesc desc[] = {{"timestamp", OPT_BOOL}, {"guest-name", OPT_BOOL}, {NULL}};
+    g_autoptr(Opts) opts = opts_parse(arg, NULL, desc, NULL, errp);
+
+    if (!opts) {
+        return false;
+    }
+    s->timestamp = opts_get_bool(opts, "timestamp", s->timestamp, NULL);
+    s->guest_name_prefix = opts_get_bool(opts, "guest-name", s->guest_name_prefix, NULL);
+    return true;
+}
+
+static bool run_with(const char *arg, Error **errp)
+{
+    static const OptDesc desc[] = {{"exit-with-parent", OPT_BOOL}, {NULL}};
+    g_autoptr(Opts) opts = opts_parse(arg, NULL, desc, NULL, errp);
+
+    if (!opts) {
+        return false;
+    }
+    return !opts_get_bool(opts, "exit-with-parent", false, NULL) || exit_with_parent(errp);
+}
+
+static bool set_uuid(const char *arg, Error **errp)
+{
+    uint8_t uuid[16];
+    unsigned int n = 0;
+
+    for (const char *p = arg; n < 16 && g_ascii_isxdigit(p[0]) && g_ascii_isxdigit(p[1]); p += 2) {
+        uuid[n++] = (uint8_t)(g_ascii_xdigit_value(p[0]) << 4 | g_ascii_xdigit_value(p[1]));
+        if (n == 4 || n == 6 || n == 8 || n == 10) {
+            p += *(p + 2) == '-';
+        }
+    }
+    if (n < 16 || !g_uuid_string_is_valid(arg)) {
+        error_setg(errp, "failed to parse UUID string: wrong format");
+        return false;
+    }
+    machine_set_uuid(uuid);
+    return true;
+}
+
+static bool set_vga(const char *arg, Error **errp)
+{
+    if (strcmp(arg, "none")) {
+        error_setg(errp, "unknown vga type: %s", arg);
+        return false;
+    }
+    return true;
+}
+
+/* -object: its shape is checked here, where the option can be named; it is made later. */
+static bool check_object(Settings *s, const char *arg, bool *help, Error **errp)
+{
+    json_t *options = arg[0] == '{' ? qjson_parse(arg, errp) : keyval_parse(arg, "qom-type", help, errp);
+
+    if (!options) {
+        return false;
+    }
+    if (*help) {
+        bool ok = object_print_help(json_string_value(json_object_get(options, "qom-type")), errp);
+        json_decref(options);
+        return ok;
+    }
+    if (arg[0] != '{') {
+        json_t *typed = user_creatable_from_text(options, PROPERTY_TEXT_OBJECT, errp);
+        json_decref(options);
+        options = typed;
+        if (!options) {
+            return false;
+        }
+    }
+    const char *id = json_string_value(json_object_get(options, "id"));
+    for (guint i = 0; id && i < s->objects->len; i++) {
+        json_t *other = g_ptr_array_index(s->objects, i);
+        if (!g_strcmp0(id, json_string_value(json_object_get(other, "id")))) {
+            error_setg(errp, "Duplicate ID '%s' for object", id);
+            json_decref(options);
+            return false;
+        }
+    }
+    g_ptr_array_add(s->objects, options);
+    return true;
+}
+
+static bool apply_simple(Settings *s, const OptionUse *u, bool *help, Error **errp)
+{
+    switch (u->id) {
+    case OPTION_HELP:
+        options_print_help();
+        return *help = true;
+    case OPTION_VERSION:
+        options_print_version();
+        return *help = true;
+    case OPTION_MACHINE:
+        return machine_option(u->arg, help, errp);
+    case OPTION_ACCEL:
+        s->virtual_clock = true;
+        return machine_accel_option(u->arg, help, errp);
+    case OPTION_MEMORY:
+        return machine_memory_option(u->arg, errp);
+    case OPTION_SMP:
+        return machine_smp_option(u->arg, errp);
+    case OPTION_CPU:
+        return machine_cpu_option(u->arg, errp);
+    case OPTION_UUID:
+        return set_uuid(u->arg, errp);
+    case OPTION_GLOBAL:
+        return device_global_option(u->arg, errp);
+    case OPTION_OBJECT:
+        return check_object(s, u->arg, help, errp);
+    case OPTION_NAME:
+        return set_name(s, u->arg, errp);
+    case OPTION_MSG:
+        return set_messages(s, u->arg, errp);
+    case OPTION_RUN_WITH:
+        return run_with(u->arg, errp);
+    case OPTION_DISPLAY:
+        return only_none(u->arg, "type", errp);
+    case OPTION_AUDIO:
+        return only_none(u->arg, "driver", errp);
+    case OPTION_NIC:
+        return only_none(u->arg, "type", errp);
+    case OPTION_PARALLEL:
+        return only_none(u->arg, "chardev", errp);
+    case OPTION_VGA:
+        return set_vga(u->arg, errp);
+    default:
+        return true;
+    }
+}
+
+static void note_flag(Settings *s, const OptionUse *u)
+{
+    switch (u->id) {
+    case OPTION_STOPPED:
+        s->stopped = true;
+        break;
+    case OPTION_NODEFAULTS:
+        s->nodefaults = true;
+        break;
+    case OPTION_NOGRAPHIC:
+        s->nographic = true;
+        machine_set_nographic();
+        break;
+    case OPTION_DAEMONIZE:
+        s->daemonize = true;
+        break;
+    case OPTION_PIDFILE:
+        s->pidfile = u->arg;
+        break;
+    case OPTION_QTEST:
+        s->qtest_use = u;
+        break;
+    case OPTION_QTEST_LOG:
+        s->qtest_log = u->arg;
+        break;
+    case OPTION_MON:
+    case OPTION_MONITOR:
+        s->has_monitor = true;
+        break;
+    case OPTION_SERIAL:
+        s->has_serial = true;
+        break;
+    default:
+        break;
+    }
+}
+
+static void apply_settings(Settings *s, const OptionUse *uses)
+{
+    for (const OptionUse *u = uses; u->id != OPTIONS; u++) {
+        Error *err = NULL;
+        bool help = false;
+
+        error_location_push(u->location);
+        require(apply_simple(s, u, &help, &err), err);
+        exit_after_help(help);
+        note_flag(s, u);
+        error_location_pop();
+    }
+    error_set_prefixes(s->timestamp, s->guest_name_prefix ? s->name : NULL);
+}
+
+/* --- Phase 2: back ends --- */
+
+/* -serial: opened, so that its errors and its peer behave; no machine here has a port to connect it to. */
+static bool open_serial(const char *arg, Error **errp)
+{
+    static unsigned int n;
+    g_autofree char *label = g_strdup_printf("serial%u", n++);
+    Error *err = NULL;
+
+    chardev_new_short(label, arg, &err);
+    if (err) {
+        error_free(err);
+        error_setg(errp, "could not connect serial device to character backend '%s'", arg);
+        return false;
+    }
+    return true;
+}
+
+static bool open_monitor(const char *arg, bool qmp, bool pretty, Error **errp)
+{
+    static unsigned int n;
+    g_autofree char *label = g_strdup_printf("compat_monitor%u", n++);
+    Error *err = NULL;
+    const char *device = g_str_has_prefix(arg, "mon:") ? arg + 4 : arg;
+    Chardev *c = chardev_new_short(label, device, &err);
+
+    if (!c) {
+        error_propagate(errp, err);
+        return !strcmp(device, "none");
+    }
+    return monitor_new_compat(c, qmp, pretty, errp);
+}
+
+static bool attach_monitor(const char *arg, Error **errp)
+{
+    static const OptDesc desc[] = {
+        {"chardev", OPT_STRING}, {"mode", OPT_STRING}, {"pretty", OPT_BOOL}, {"id", OPT_STRING}, {NULL}};
+    g_autoptr(Opts) opts = opts_parse(arg, "chardev", desc, NULL, errp);
+
+    if (!opts) {
+        return false;
+    }
+    const char *id = opts_get(opts, "chardev"), *mode = opts_get(opts, "mode");
+    if (!id) {
+        error_setg(errp, "Parameter 'chardev' is missing");
+        return false;
+    }
+    if (mode && strcmp(mode, "control") && strcmp(mode, "readline")) {
+        error_setg(errp, "Parameter 'mode' does not accept value '%s'", mode);
+        return false;
+    }
+    Chardev *c = chardev_find(id);
+    if (!c) {
+        error_setg(errp, "chardev \"%s\" not found", id);
+        return false;
+    }
+    return monitor_new_compat(c, mode && !strcmp(mode, "control"), opts_get_bool(opts, "pretty", false, NULL), errp);
+}
+
+static bool refuse_disk(Error **errp)
+{
+    error_setg(errp, "a disk image as a plain argument needs an IDE disk, which is not available; use -blockdev or -drive");
+    return false;
+}
+
+typedef bool ApplyOption(const OptionUse *u, Error **errp);
+
+static bool apply_chardev(const OptionUse *u, Error **errp)
+{
+    return u->id == OPTION_CHARDEV ? chardev_new_opts(u->arg, errp) != NULL
+           : u->id == OPTION_SERIAL ? open_serial(u->arg, errp)
+                                    : true;
+}
+
+static bool apply_monitor(const OptionUse *u, Error **errp)
+{
+    switch (u->id) {
+    case OPTION_MON:
+        return attach_monitor(u->arg, errp);
+    case OPTION_MONITOR:
+        return open_monitor(u->arg, false, false, errp);
+    case OPTION_QMP:
+        return open_monitor(u->arg, true, false, errp);
+    case OPTION_QMP_PRETTY:
+        return open_monitor(u->arg, true, true, errp);
+    default:
+        return true;
+    }
+}
+
+static bool apply_drive(const OptionUse *u, Error **errp)
+{
+    bool help = false;
+    Drive *drive = drive_new(u->arg, DRIVE_IDE, &help, errp);
+
+    if (help) {
+        g_autoptr(GString) out = g_string_new(NULL);
+        block_formats_help(out);
+        fputs(out->str, stdout);
+        exit(0);
+    }
+    if (drive && drive->interface != DRIVE_NONE && drive->interface != DRIVE_VIRTIO) {
+        static const char *const names[DRIVE_INTERFACES] = {"none", "ide", "scsi", "floppy", "pflash", "mtd", "sd", "virtio", "xen"};
+        error_setg(errp, "machine type does not support if=%s,bus=%u,unit=%u", names[drive->interface], drive->bus,
+                   drive->unit);
+        return false;
+    }
+    return drive != NULL;
+}
+
+/* Each -drive if=virtio brings its device. */
+static void add_virtio_drives(void)
+{
+    for (Drive *d = drive_next(NULL); d; d = drive_next(d)) {
+        if (d->interface == DRIVE_VIRTIO) {
+            Error *err = NULL;
+            json_t *options = json_pack("{s:s,s:s}", "driver", "virtio-blk-pci", "drive", d->id);
+            require(device_add(options, true, &err) != NULL, err);
+            json_decref(options);
+        }
+    }
+}
+
+static bool apply_block(const OptionUse *u, Error **errp)
+{
+    switch (u->id) {
+    case OPTION_BLOCKDEV:
+        return blockdev_add_option(u->arg, errp);
+    case OPTION_DRIVE:
+        return apply_drive(u, errp);
+    case OPTION_DISK:
+        return refuse_disk(errp);
+    default:
+        return true;
+    }
+}
+
+static bool apply_device(const OptionUse *u, Error **errp)
+{
+    bool help = false;
+
+    if (u->id != OPTION_DEVICE) {
+        return true;
+    }
+    bool ok = device_add_option(u->arg, &help, errp);
+    exit_after_help(ok && help);
+    return ok;
+}
+
+/* -device help answers before a machine or a disk is asked for. */
+static bool apply_device_help(const OptionUse *u, Error **errp)
+{
+    bool help = false;
+    const char *comma = u->arg ? strrchr(u->arg, ',') : NULL;
+    const char *last = comma ? comma + 1 : u->arg;
+
+    if (u->id != OPTION_DEVICE || (strcmp(last, "help") && strcmp(last, "?"))) {
+        return true;
+    }
+    bool ok = device_add_option(u->arg, &help, errp);
+    exit_after_help(ok && help);
+    return ok;
+}
+
+static void apply_all(const OptionUse *uses, ApplyOption *fn)
+{
+    for (const OptionUse *u = uses; u->id != OPTIONS; u++) {
+        Error *err = NULL;
+
+        error_location_push(u->location);
+        require(fn(u, &err), err);
+        error_location_pop();
+    }
+}
+
+static void create_objects(Settings *s)
+{
+    for (guint i = 0; i < s->objects->len; i++) {
+        Error *err = NULL;
+        require(user_creatable_add(g_ptr_array_index(s->objects, i), &err), err);
+    }
+    g_ptr_array_set_size(s->objects, 0);
+}
+
+/* --- qtest --- */
+
+static void qtest_write(void *opaque, const char *buf, size_t len)
+{
+    chardev_write(opaque, buf, len);
+}
+
+static void qtest_read(void *opaque, const uint8_t *buf, size_t len)
+{
+    qtest_feed(opaque, (const char *)buf, len);
+}
+
+static void qtest_event(void *opaque, ChardevEvent event)
+{
+    (event == CHARDEV_OPENED ? qtest_opened : qtest_closed)(opaque);
+}
+
+static const ChardevFrontend qtest_frontend = {.read = qtest_read, .event = qtest_event};
+
+static bool qtest_start(const Settings *s, const char *arg, Error **errp)
+{
+    Chardev *c = chardev_new_short("qtest", arg, errp);
+
+    if (!c) {
+        return false;
+    }
+    QtestOptions options = {
+        .write = qtest_write, .opaque = c, .log = s->qtest_log, .virtual_clock = s->virtual_clock};
+    qtest_server = qtest_server_new(&options, errp);
+    return qtest_server && chardev_set_frontend(c, &qtest_frontend, qtest_server, errp);
+}
+
+/* --- Start and end --- */
+
+static void register_everything(void)
+{
+    object_register_types();
+    guest_register_types();
+    virtio_blk_register_types();
+    monitor_register_types();
+    block_drivers_register();
+}
+
+static void start_monitors(const Settings *s, const OptionUse *uses)
+{
+    MonitorConfig config = {
+        .qmp_commands = qmp_commands,
+        .hmp_commands = hmp_command_tables,
+        .virtual_clock = s->virtual_clock,
+        .quitting = vm_shutdown_requested,
+    };
+
+    monitor_init(&config);
+    apply_all(uses, apply_chardev);
+}
+
+static void start_main_loop(void)
+{
+    AioContextConfig cfg = {.name = "main", .uring_flags = AIO_URING_AUTO, .is_main = true};
+    Error *err = NULL;
+    AioContext *ctx = aio_context_new(&cfg, &err);
+
+    require(ctx != NULL, err);
+    aio_context_set_main(ctx);
+    signals_setup();
+}
+
+/* An I/O error with the policy "stop" stops the machine; "cont" forgets it. */
+static void stop_on_error(void)
+{
+    vm_stop(VM_IO_ERROR);
+}
+
+static void on_vm_state(void *opaque, bool running, VmState state)
+{
+    for (BlockBackend *blk = blk_next(NULL); running && blk; blk = blk_next(blk)) {
+        blk_iostatus_reset(blk);
+    }
+}
+
+static void connect_block_to_machine(void)
+{
+    static VmStateListener listener = {.fn = on_vm_state};
+
+    blk_set_vmstop_hook(stop_on_error);
+    vm_add_state_listener(&listener);
+}
+
+static void start(Settings *s, const OptionUse *uses)
+{
+    Error *err = NULL;
+
+    apply_settings(s, uses);
+    device_globals_check();
+    if (s->daemonize) {
+        require(daemon_start(&err), err);
+    }
+    start_main_loop();
+    require(!s->pidfile || pidfile_create(s->pidfile, &err), err);
+    apply_all(uses, apply_device_help);
+    start_monitors(s, uses);
+    create_objects(s);
+    apply_all(uses, apply_block);
+    connect_block_to_machine();
+    require(machine_create(&err), err);
+    apply_all(uses, apply_monitor);
+    if (s->nographic && !s->has_monitor && !s->has_serial && !s->daemonize) {
+        require(open_monitor("stdio", false, false, &err), err);
+    }
+    if (s->daemonize && chardev_uses_stdio()) {
+        error_report("cannot use stdio with -daemonize");
+        exit(1);
+    }
+    if (s->qtest_use) {
+        error_location_push(s->qtest_use->location);
+        bool ok = qtest_start(s, s->qtest_use->arg, &err);
+        if (err) {
+            error_report_err(err);
+        }
+        error_location_pop();
+        if (!ok) {
+            error_report("Failed to initialize device for qtest: \"%s\"", s->qtest_use->arg);
+            exit(1);
+        }
+    }
+    apply_all(uses, apply_device);
+    add_virtio_drives();
+    machine_ready();
+    vm_set_initial(s->stopped);
+    daemon_ready();
+}
+
+static void finish(Settings *s)
+{
+    int pid, signum = vm_shutdown_signal_info(&pid);
+
+    if (signum && !qtest_client_connected()) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/comm", pid);
+        g_autofree char *comm = NULL;
+        g_file_get_contents(path, &comm, NULL, NULL);
+        error_report("terminating on signal %d from pid %d (%s)", signum, pid,
+                     comm ? g_strchomp(comm) : "<unknown process>");
+    }
+    machine_destroy();
+    drive_free_all();
+    block_close_all();
+    qtest_server_free(qtest_server);
+    monitor_cleanup();
+    chardev_cleanup();
+    object_cleanup();
+    daemon_cleanup();
+    g_ptr_array_free(s->objects, TRUE);
+    g_free(s->name);
+    AioContext *ctx = aio_context_main();
+    aio_context_shutdown(ctx);
+    aio_context_unref(ctx);
+}
+
+int main(int argc, char **argv)
+{
+    Settings s = {.objects = g_ptr_array_new_with_free_func((GDestroyNotify)json_decref)};
+
+    error_set_progname(argv[0]);
+    OptionUse *uses = options_parse(argc, argv);
+    if (!uses) {
+        return 1;
+    }
+    register_everything();
+    start(&s, uses);
+    vm_main_loop();
+    finish(&s);
+    options_free(uses);
+    return 0;
+}
