@@ -76,20 +76,21 @@ static void push(GArray *bufs, uint64_t addr, size_t len, bool device_writes)
     g_array_append_val(bufs, buf);
 }
 
-/* The descriptors of a request whose memory is header, data, status in a row. */
+/* Status follows data in memory, and the header precedes it unless the data is page-aligned. */
 static GArray *frame(VblkReq *r, const VblkFraming *f)
 {
     GArray *bufs = g_array_new(FALSE, FALSE, sizeof(VqBuf));
     bool in = device_writes_data(r->type);
+    bool join_header = f->join_header && !in && r->header + 16 == r->data;
     unsigned int parts = f->header_parts ? f->header_parts : 1;
     size_t seg = f->data_seg ? f->data_seg : r->data_len;
-    size_t head_extra = f->join_header && !in ? MIN(seg, r->data_len) : 0;
+    size_t head_extra = join_header ? MIN(seg, r->data_len) : 0;
     size_t off = 0;
 
     for (unsigned int i = 0; i < parts; i++) {
         size_t len = i + 1 < parts ? 16 / parts : 16 - off + head_extra;
 
-        push(bufs, r->memory + off, len, false);
+        push(bufs, r->header + off, len, false);
         off += len;
     }
     for (size_t done = head_extra; done < r->data_len;) {
@@ -119,13 +120,20 @@ VblkReq *vblk_add(Vblk *b, unsigned int queue, uint32_t type, uint64_t sector, c
     r->type = type;
     r->data_len = len;
     r->memory = guest_alloc(b->t, 16 + len + 1);
-    r->data = r->memory + 16;
-    r->status_addr = r->data + len;
+    if (b->page_aligned) {
+        r->data = r->memory;
+        r->status_addr = r->data + len;
+        r->header = r->status_addr + 1;
+    } else {
+        r->header = r->memory;
+        r->data = r->memory + 16;
+        r->status_addr = r->data + len;
+    }
     r->status = BLK_S_NONE;
     store_le32(header, type);
     store_le32(header + 4, 0);
     store_le64(header + 8, sector);
-    qt_ram_write(b->t, r->memory, header, sizeof(header));
+    qt_ram_write(b->t, r->header, header, sizeof(header));
     if (len && data && !device_writes_data(type)) {
         qt_ram_write(b->t, r->data, data, len);
     }

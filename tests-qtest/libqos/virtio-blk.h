@@ -50,6 +50,7 @@ typedef struct Vblk {
     unsigned int nqueues;
     uint64_t offered, features;
     uint64_t sectors;
+    bool page_aligned; /* data of requests begins on a page, otherwise 16 bytes past one */
     bool indirect; /* put chains into indirect tables (needs the feature); a test may clear it */
     GHashTable *reqs; /* queue << 16 | head -> VblkReq */
 } Vblk;
@@ -67,7 +68,7 @@ typedef struct VblkReq {
     unsigned int queue;
     uint32_t type;
     uint16_t head;
-    uint64_t memory, data, status_addr;
+    uint64_t memory, header, data, status_addr;
     size_t data_len;
     bool done;
     uint8_t status;    /* valid once done */

@@ -114,6 +114,7 @@ typedef struct Vq {
     uint64_t memory; /* one allocation for the three parts */
     uint64_t desc, avail, used;
     bool event_idx;
+    bool own_used_event; /* a test moves the event; otherwise each used element taken asks for the next interrupt */
     uint16_t avail_idx; /* what the driver has made available */
     uint16_t last_used;
     uint16_t kicked; /* avail_idx at the last look at the device's event */
@@ -139,7 +140,7 @@ bool vq_kick(Vq *vq);
 /* Take one used element, if there is one. */
 bool vq_get_used(Vq *vq, uint16_t *head, uint32_t *len);
 uint16_t vq_used_idx(Vq *vq);
-/* Where the driver wants the next interrupt (event index in use). */
+/* Where the driver wants the next interrupt (event index in use); from then on it does not move by itself. */
 void vq_set_used_event(Vq *vq, uint16_t idx);
 uint16_t vq_avail_event(Vq *vq);
 /* Driver's flags word in the available ring. */

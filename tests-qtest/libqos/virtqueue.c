@@ -215,6 +215,9 @@ bool vq_get_used(Vq *vq, uint16_t *head, uint32_t *len)
         qos_die("queue %u: used element names descriptor %u, which is not in flight", vq->index, id);
     }
     vq->last_used++;
+    if (vq->event_idx && !vq->own_used_event) {
+        ram_put_le16(vq, vq->avail + 4 + 2UL * vq->size, vq->last_used);
+    }
     *head = (uint16_t)id;
     *len = load_le32(e + 4);
     for (i = (uint16_t)id; vq->chain[id] > 1; i = vq->link[i]) {
@@ -234,6 +237,7 @@ bool vq_get_used(Vq *vq, uint16_t *head, uint32_t *len)
 
 void vq_set_used_event(Vq *vq, uint16_t idx)
 {
+    vq->own_used_event = true;
     ram_put_le16(vq, vq->avail + 4 + 2UL * vq->size, idx);
 }
 

@@ -120,19 +120,19 @@ void image_read(const char *path, uint64_t off, void *buf, size_t len)
     close(fd);
 }
 
-bool engine_usable(const char *aio, bool direct)
+/* NULL if it works, else why not. */
+static char *try_engine(const char *aio, bool direct)
 {
     QTestOpts o = {.machine = "none"};
-    g_autofree char *img = image_new_direct(65536), *args = NULL, *why = NULL;
+    g_autofree char *img = image_new_direct(65536), *args = NULL;
+    char *why = NULL;
     QTest *t;
 
     if (!strcmp(aio, "native") && !direct) {
-        g_test_skip("aio=native needs O_DIRECT");
-        return false;
+        return g_strdup("aio=native needs O_DIRECT");
     }
     if (!img) {
-        g_test_skip("the temporary directory does not take O_DIRECT");
-        return false;
+        return g_strdup("the temporary directory does not take O_DIRECT");
     }
     args = g_strdup_printf("-nodefaults -blockdev driver=file,node-name=f,filename=%s,aio=%s,cache.direct=%s",
                            img, aio, direct ? "on" : "off");
@@ -140,10 +140,29 @@ bool engine_usable(const char *aio, bool direct)
     unlink(img);
     if (t) {
         qt_stop(t);
-        return true;
     }
-    g_test_skip(why);
-    return false;
+    return why;
+}
+
+bool engine_usable(const char *aio, bool direct)
+{
+    static GHashTable *known; /* "AIO DIRECT" -> why not, or "" */
+    g_autofree char *key = g_strdup_printf("%s %d", aio, direct);
+    const char *why;
+
+    if (!known) {
+        known = g_hash_table_new(g_str_hash, g_str_equal);
+    }
+    if (!g_hash_table_contains(known, key)) {
+        char *answer = try_engine(aio, direct);
+
+        g_hash_table_insert(known, g_strdup(key), answer ? answer : g_strdup(""));
+    }
+    why = g_hash_table_lookup(known, key);
+    if (*why) {
+        g_test_skip(why);
+    }
+    return !*why;
 }
 
 void add_case(GTestDataFunc fn, gconstpointer data, const char *fmt, ...)
