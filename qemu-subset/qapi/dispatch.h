@@ -12,8 +12,9 @@ typedef enum QmpCommandFlags {
 } QmpCommandFlags;
 
 /*
- * Reads @args (an object, never NULL), runs the handler, and puts the value to return, an empty object if there is none,
- * in *@ret. Generated, one for each command; the handler is qmp_NAME(), declared in "qapi/qapi-commands-FILE.h".
+ * Reads @args (an object, never NULL), runs the handler, and puts the value to return into *@ret, which stays NULL for
+ * a command that returns nothing. Generated, one for each command; the handler is qmp_NAME(), declared in
+ * "qapi/qapi-commands-FILE.h".
  */
 typedef void QmpMarshal(json_t *args, json_t **ret, Error **errp);
 

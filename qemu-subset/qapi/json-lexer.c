@@ -82,7 +82,7 @@ static void continue_string(JsonLexer *lexer, char c)
     }
 }
 
-/* The state after @c inside a number or word; LEX_START when @c no longer belongs to it, LEX_RECOVERY when it is wrong. */
+/* The state after @c inside a number or word; LEX_START when @c is not part of it, LEX_RECOVERY when it is wrong. */
 static int next_state(int state, char c)
 {
     bool digit = g_ascii_isdigit(c);

@@ -8,9 +8,10 @@
 #include <jansson.h>
 
 /*
- * Values are jansson's. Integers are 64-bit signed; an integer literal beyond that becomes a real.
- * Strings may hold bytes that are not UTF-8 (file names), and U+0000 as C0 80; so make strings from outside with
- * json_string_nocheck() and members with json_object_set_new_nocheck(). No function here is tied to a thread; one JsonParser belongs to one thread at a time.
+ * Values are jansson's. Integers are 64-bit signed; an integer literal beyond that becomes a real. Strings may hold bytes
+ * that are not UTF-8 (file names), and U+0000 as C0 80; so make strings from outside with json_string_nocheck() and
+ * members with json_object_set_new_nocheck(). No function here is tied to a thread; a JsonParser belongs to one thread
+ * at a time.
  */
 
 typedef struct JsonParser JsonParser;

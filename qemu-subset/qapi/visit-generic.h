@@ -8,15 +8,15 @@
 /* Visits the members of the struct at @obj, or the value in the list cell at @obj. */
 typedef bool QapiWalk(Visitor *v, void *obj, Error **errp);
 /* Visits the value of the alternate at @obj, whose type is known. */
-typedef bool QapiAlternateWalk(Visitor *v, const char *name, void *obj, Error **errp);
+typedef bool QapiAlternateWalk(Visitor *v, const char *member, void *obj, Error **errp);
 
 /* An input that fails frees what it made and leaves *@obj NULL. */
-bool qapi_visit_struct(Visitor *v, const char *name, void **obj, size_t size, QapiWalk *walk, Error **errp);
-bool qapi_visit_list(Visitor *v, const char *name, GenericList **obj, size_t size, QapiWalk *walk, Error **errp);
-bool qapi_visit_alternate(Visitor *v, const char *name, GenericAlternate **obj, size_t size, QapiAlternateWalk *walk,
+bool qapi_visit_struct(Visitor *v, const char *member, void **obj, size_t size, QapiWalk *walk, Error **errp);
+bool qapi_visit_list(Visitor *v, const char *member, GenericList **obj, size_t size, QapiWalk *walk, Error **errp);
+bool qapi_visit_alternate(Visitor *v, const char *member, GenericAlternate **obj, size_t size, QapiAlternateWalk *walk,
                           Error **errp);
 /* The value is none of the kinds that alternate @type has. */
-bool qapi_alternate_mismatch(Visitor *v, const char *name, const char *type, Error **errp);
+bool qapi_alternate_mismatch(Visitor *v, const char *member, const char *type, Error **errp);
 
 /* Fill the zeroed struct @arg from the JSON object @args; @walk NULL: there are no arguments. Frees after a failure. */
 bool qapi_read_arguments(json_t *args, QapiWalk *walk, void *arg, Error **errp);

@@ -2,22 +2,22 @@
 /* The visitors that own what they walk: clone, which replaces each pointer by a copy, and dealloc, which frees it. */
 #include "qapi/visitor.h"
 
-static bool scalar_int64(Visitor *v, const char *name, int64_t *obj, Error **errp)
+static bool scalar_int64(Visitor *v, const char *member, int64_t *obj, Error **errp)
 {
     return true;
 }
 
-static bool scalar_uint64(Visitor *v, const char *name, uint64_t *obj, Error **errp)
+static bool scalar_uint64(Visitor *v, const char *member, uint64_t *obj, Error **errp)
 {
     return true;
 }
 
-static bool scalar_bool(Visitor *v, const char *name, bool *obj, Error **errp)
+static bool scalar_bool(Visitor *v, const char *member, bool *obj, Error **errp)
 {
     return true;
 }
 
-static bool scalar_number(Visitor *v, const char *name, double *obj, Error **errp)
+static bool scalar_number(Visitor *v, const char *member, double *obj, Error **errp)
 {
     return true;
 }
@@ -31,7 +31,7 @@ static void free_visitor(Visitor *v)
     g_free(v);
 }
 
-static bool clone_struct(Visitor *v, const char *name, void **obj, size_t size, Error **errp)
+static bool clone_struct(Visitor *v, const char *member, void **obj, size_t size, Error **errp)
 {
     if (obj && *obj) {
         *obj = g_memdup2(*obj, size);
@@ -39,9 +39,9 @@ static bool clone_struct(Visitor *v, const char *name, void **obj, size_t size, 
     return true;
 }
 
-static bool clone_list(Visitor *v, const char *name, GenericList **list, size_t size, Error **errp)
+static bool clone_list(Visitor *v, const char *member, GenericList **list, size_t size, Error **errp)
 {
-    return clone_struct(v, name, (void **)list, size, errp);
+    return clone_struct(v, member, (void **)list, size, errp);
 }
 
 static GenericList *clone_next(Visitor *v, GenericList *tail, size_t size)
@@ -52,18 +52,18 @@ static GenericList *clone_next(Visitor *v, GenericList *tail, size_t size)
     return tail->next;
 }
 
-static bool clone_alternate(Visitor *v, const char *name, GenericAlternate **obj, size_t size, Error **errp)
+static bool clone_alternate(Visitor *v, const char *member, GenericAlternate **obj, size_t size, Error **errp)
 {
-    return clone_struct(v, name, (void **)obj, size, errp);
+    return clone_struct(v, member, (void **)obj, size, errp);
 }
 
-static bool clone_str(Visitor *v, const char *name, char **obj, Error **errp)
+static bool clone_str(Visitor *v, const char *member, char **obj, Error **errp)
 {
     *obj = g_strdup(*obj);
     return true;
 }
 
-static bool clone_json(Visitor *v, const char *name, json_t **obj, Error **errp)
+static bool clone_json(Visitor *v, const char *member, json_t **obj, Error **errp)
 {
     *obj = json_deep_copy(*obj);
     return true;
@@ -94,7 +94,7 @@ Visitor *visitor_clone_new(void)
     return v;
 }
 
-static bool dealloc_struct(Visitor *v, const char *name, void **obj, size_t size, Error **errp)
+static bool dealloc_struct(Visitor *v, const char *member, void **obj, size_t size, Error **errp)
 {
     return true;
 }
@@ -106,7 +106,7 @@ static void dealloc_end(Visitor *v, void **obj)
     }
 }
 
-static bool dealloc_list(Visitor *v, const char *name, GenericList **list, size_t size, Error **errp)
+static bool dealloc_list(Visitor *v, const char *member, GenericList **list, size_t size, Error **errp)
 {
     return true;
 }
@@ -125,13 +125,13 @@ static void dealloc_end_list(Visitor *v, void **list)
     *list = NULL;
 }
 
-static bool dealloc_str(Visitor *v, const char *name, char **obj, Error **errp)
+static bool dealloc_str(Visitor *v, const char *member, char **obj, Error **errp)
 {
     g_clear_pointer(obj, g_free);
     return true;
 }
 
-static bool dealloc_json(Visitor *v, const char *name, json_t **obj, Error **errp)
+static bool dealloc_json(Visitor *v, const char *member, json_t **obj, Error **errp)
 {
     g_clear_pointer(obj, json_decref);
     return true;

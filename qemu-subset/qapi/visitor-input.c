@@ -52,14 +52,14 @@ static Frame *top(InputVisitor *iv)
     return iv->frames->len ? frame_at(iv, iv->frames->len - 1) : NULL;
 }
 
-/* The path from the root to member @name of the current frame. */
-static char *full_name(InputVisitor *iv, const char *name)
+/* The path from the root to @member of the current frame. */
+static char *full_name(InputVisitor *iv, const char *member)
 {
     GString *path = g_string_new(NULL);
 
     for (guint i = 0; i <= iv->frames->len; i++) {
         Frame *below = i ? frame_at(iv, i - 1) : NULL;
-        const char *part = i < iv->frames->len ? frame_at(iv, i)->name : name;
+        const char *part = i < iv->frames->len ? frame_at(iv, i)->name : member;
 
         if (below && json_is_array(below->value)) {
             g_string_append_printf(path, iv->syntax == QAPI_JSON ? "[%zu]" : ".%zu", below->index);
@@ -73,8 +73,8 @@ static char *full_name(InputVisitor *iv, const char *name)
     return g_string_free(path, FALSE);
 }
 
-/* The value of @name, NULL if absent; @consume marks it as known. */
-static json_t *find(InputVisitor *iv, const char *name, bool consume)
+/* The value of @member, NULL if absent; @consume marks it as known. */
+static json_t *find(InputVisitor *iv, const char *member, bool consume)
 {
     Frame *frame = top(iv);
 
@@ -84,62 +84,62 @@ static json_t *find(InputVisitor *iv, const char *name, bool consume)
     if (json_is_array(frame->value)) {
         return json_array_get(frame->value, frame->index);
     }
-    json_t *value = json_object_get(frame->value, name);
+    json_t *value = json_object_get(frame->value, member);
     if (value && consume) {
-        g_hash_table_add(frame->seen, g_strdup(name));
+        g_hash_table_add(frame->seen, g_strdup(member));
     }
     return value;
 }
 
-static json_t *get(Visitor *v, const char *name, Error **errp)
+static json_t *get(Visitor *v, const char *member, Error **errp)
 {
-    json_t *value = find(self(v), name, true);
+    json_t *value = find(self(v), member, true);
 
     if (!value) {
-        g_autofree char *path = full_name(self(v), name);
+        g_autofree char *path = full_name(self(v), member);
 
         error_setg(errp, "Parameter '%s' is missing", path);
     }
     return value;
 }
 
-static bool wrong_type(Visitor *v, const char *name, const char *expected, Error **errp)
+static bool wrong_type(Visitor *v, const char *member, const char *expected, Error **errp)
 {
-    g_autofree char *path = full_name(self(v), name);
+    g_autofree char *path = full_name(self(v), member);
 
     error_setg(errp, "Invalid parameter type for '%s', expected: %s", path, expected);
     return false;
 }
 
-static bool wrong_text(Visitor *v, const char *name, const char *expected, Error **errp)
+static bool wrong_text(Visitor *v, const char *member, const char *expected, Error **errp)
 {
-    g_autofree char *path = full_name(self(v), name);
+    g_autofree char *path = full_name(self(v), member);
 
     error_setg(errp, "Parameter '%s' expects %s", path, expected);
     return false;
 }
 
 /* The text of a leaf; in the text syntaxes only. */
-static const char *get_text(Visitor *v, const char *name, Error **errp)
+static const char *get_text(Visitor *v, const char *member, Error **errp)
 {
-    json_t *value = get(v, name, errp);
+    json_t *value = get(v, member, errp);
 
     if (!value || json_is_string(value)) {
         return json_string_value(value);
     }
     if (json_is_object(value) || json_is_array(value)) {
-        g_autofree char *path = full_name(self(v), name);
+        g_autofree char *path = full_name(self(v), member);
 
         error_setg(errp, "Parameters '%s.*' are unexpected", path);
     } else {
-        wrong_text(v, name, "a string", errp);
+        wrong_text(v, member, "a string", errp);
     }
     return NULL;
 }
 
-static void push(InputVisitor *iv, const char *name, json_t *value)
+static void push(InputVisitor *iv, const char *member, json_t *value)
 {
-    Frame frame = {.name = g_strdup(name), .value = json_incref(value)};
+    Frame frame = {.name = g_strdup(member), .value = json_incref(value)};
 
     if (json_is_object(value)) {
         frame.seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -159,7 +159,7 @@ static void pop(InputVisitor *iv)
     g_array_set_size(iv->frames, iv->frames->len - 1);
 }
 
-static bool start_struct(Visitor *v, const char *name, void **obj, size_t size, Error **errp)
+static bool start_struct(Visitor *v, const char *member, void **obj, size_t size, Error **errp)
 {
     InputVisitor *iv = self(v);
     Frame *outer = top(iv);
@@ -172,15 +172,15 @@ static bool start_struct(Visitor *v, const char *name, void **obj, size_t size, 
 
         g_array_append_val(iv->frames, frame);
     } else {
-        json_t *value = get(v, name, errp);
+        json_t *value = get(v, member, errp);
 
         if (!value) {
             return false;
         }
         if (!json_is_object(value)) {
-            return wrong_type(v, name, "object", errp);
+            return wrong_type(v, member, "object", errp);
         }
-        push(iv, name, value);
+        push(iv, member, value);
     }
     if (obj) {
         *obj = g_malloc0(size);
@@ -239,7 +239,7 @@ static json_t *list_from_text(const char *text)
     return g_steal_pointer(&list);
 }
 
-static bool start_list(Visitor *v, const char *name, GenericList **list, size_t size, Error **errp)
+static bool start_list(Visitor *v, const char *member, GenericList **list, size_t size, Error **errp)
 {
     InputVisitor *iv = self(v);
     json_t *value;
@@ -248,20 +248,20 @@ static bool start_list(Visitor *v, const char *name, GenericList **list, size_t 
     if (list) {
         *list = NULL;
     }
-    value = get(v, name, errp);
+    value = get(v, member, errp);
     if (!value) {
         return false;
     }
     if (json_is_string(value) && (iv->syntax == QAPI_OPTS || iv->syntax == QAPI_STRING)) {
         value = expanded = list_from_text(json_string_value(value));
         if (!value) {
-            return wrong_text(v, name, "list of uint64 values or ranges", errp);
+            return wrong_text(v, member, "list of uint64 values or ranges", errp);
         }
     }
     if (!json_is_array(value)) {
-        return wrong_type(v, name, "array", errp);
+        return wrong_type(v, member, "array", errp);
     }
-    push(iv, name, value);
+    push(iv, member, value);
     if (list && json_array_size(value)) {
         *list = g_malloc0(size);
     }
@@ -277,12 +277,12 @@ static GenericList *next_list(Visitor *v, GenericList *tail, size_t size)
     return tail->next;
 }
 
-static bool start_alternate(Visitor *v, const char *name, GenericAlternate **obj, size_t size, Error **errp)
+static bool start_alternate(Visitor *v, const char *member, GenericAlternate **obj, size_t size, Error **errp)
 {
     *obj = NULL;
-    json_t *value = find(self(v), name, false);
+    json_t *value = find(self(v), member, false);
     if (!value) {
-        get(v, name, errp);
+        get(v, member, errp);
         return false;
     }
     *obj = g_malloc0(size);
@@ -290,29 +290,29 @@ static bool start_alternate(Visitor *v, const char *name, GenericAlternate **obj
     return true;
 }
 
-static bool type_int64(Visitor *v, const char *name, int64_t *obj, Error **errp)
+static bool type_int64(Visitor *v, const char *member, int64_t *obj, Error **errp)
 {
     if (self(v)->syntax == QAPI_JSON) {
-        json_t *value = get(v, name, errp);
+        json_t *value = get(v, member, errp);
 
         if (value && !json_is_integer(value)) {
-            return wrong_type(v, name, "integer", errp);
+            return wrong_type(v, member, "integer", errp);
         }
         *obj = value ? json_integer_value(value) : *obj;
         return value;
     }
-    const char *text = get_text(v, name, errp);
+    const char *text = get_text(v, member, errp);
     if (text && !qapi_parse_int64(text, obj)) {
-        return wrong_text(v, name, words[self(v)->syntax][WORD_INT64], errp);
+        return wrong_text(v, member, words[self(v)->syntax][WORD_INT64], errp);
     }
     return text;
 }
 
 /* A negative number wraps, as it always did for clients of QEMU. A real stands for an integer from 2^63 up. */
-static bool type_uint64(Visitor *v, const char *name, uint64_t *obj, Error **errp)
+static bool type_uint64(Visitor *v, const char *member, uint64_t *obj, Error **errp)
 {
     if (self(v)->syntax == QAPI_JSON) {
-        json_t *value = get(v, name, errp);
+        json_t *value = get(v, member, errp);
         double real = json_real_value(value);
 
         if (!value) {
@@ -323,102 +323,102 @@ static bool type_uint64(Visitor *v, const char *name, uint64_t *obj, Error **err
         } else if (json_is_real(value) && real >= 0x1p63 && real < 0x1p64) {
             *obj = real;
         } else {
-            return wrong_type(v, name, "integer", errp);
+            return wrong_type(v, member, "integer", errp);
         }
         return true;
     }
-    const char *text = get_text(v, name, errp);
+    const char *text = get_text(v, member, errp);
     if (text && !qapi_parse_uint64(text, obj)) {
-        return wrong_text(v, name, words[self(v)->syntax][WORD_UINT64], errp);
+        return wrong_text(v, member, words[self(v)->syntax][WORD_UINT64], errp);
     }
     return text;
 }
 
-static bool type_size(Visitor *v, const char *name, uint64_t *obj, Error **errp)
+static bool type_size(Visitor *v, const char *member, uint64_t *obj, Error **errp)
 {
     if (self(v)->syntax == QAPI_JSON) {
-        return type_uint64(v, name, obj, errp);
+        return type_uint64(v, member, obj, errp);
     }
-    const char *text = get_text(v, name, errp);
+    const char *text = get_text(v, member, errp);
     if (text && qapi_parse_size(text, 0, obj) != QAPI_SIZE_OK) {
-        return wrong_text(v, name, words[self(v)->syntax][WORD_SIZE], errp);
+        return wrong_text(v, member, words[self(v)->syntax][WORD_SIZE], errp);
     }
     return text;
 }
 
-static bool type_bool(Visitor *v, const char *name, bool *obj, Error **errp)
+static bool type_bool(Visitor *v, const char *member, bool *obj, Error **errp)
 {
     if (self(v)->syntax == QAPI_JSON) {
-        json_t *value = get(v, name, errp);
+        json_t *value = get(v, member, errp);
 
         if (value && !json_is_boolean(value)) {
-            return wrong_type(v, name, "boolean", errp);
+            return wrong_type(v, member, "boolean", errp);
         }
         *obj = value ? json_is_true(value) : *obj;
         return value;
     }
-    const char *text = get_text(v, name, errp);
+    const char *text = get_text(v, member, errp);
     if (text && !qapi_parse_bool(text, obj)) {
-        return wrong_text(v, name, "'on' or 'off'", errp);
+        return wrong_text(v, member, "'on' or 'off'", errp);
     }
     return text;
 }
 
-static bool type_str(Visitor *v, const char *name, char **obj, Error **errp)
+static bool type_str(Visitor *v, const char *member, char **obj, Error **errp)
 {
     *obj = NULL;
     if (self(v)->syntax == QAPI_JSON) {
-        json_t *value = get(v, name, errp);
+        json_t *value = get(v, member, errp);
 
         if (value && !json_is_string(value)) {
-            return wrong_type(v, name, "string", errp);
+            return wrong_type(v, member, "string", errp);
         }
         *obj = g_strdup(json_string_value(value));
         return value;
     }
-    *obj = g_strdup(get_text(v, name, errp));
+    *obj = g_strdup(get_text(v, member, errp));
     return *obj;
 }
 
-static bool type_number(Visitor *v, const char *name, double *obj, Error **errp)
+static bool type_number(Visitor *v, const char *member, double *obj, Error **errp)
 {
     if (self(v)->syntax == QAPI_JSON) {
-        json_t *value = get(v, name, errp);
+        json_t *value = get(v, member, errp);
 
         if (value && !json_is_number(value)) {
-            return wrong_type(v, name, "number", errp);
+            return wrong_type(v, member, "number", errp);
         }
         *obj = value ? json_number_value(value) : *obj;
         return value;
     }
-    const char *text = get_text(v, name, errp);
+    const char *text = get_text(v, member, errp);
     if (text && !qapi_parse_number(text, obj)) {
-        return wrong_text(v, name, words[self(v)->syntax][WORD_NUMBER], errp);
+        return wrong_text(v, member, words[self(v)->syntax][WORD_NUMBER], errp);
     }
     return text;
 }
 
-static bool type_any(Visitor *v, const char *name, json_t **obj, Error **errp)
+static bool type_any(Visitor *v, const char *member, json_t **obj, Error **errp)
 {
-    *obj = json_incref(get(v, name, errp));
+    *obj = json_incref(get(v, member, errp));
     return *obj;
 }
 
-static bool type_null(Visitor *v, const char *name, json_t **obj, Error **errp)
+static bool type_null(Visitor *v, const char *member, json_t **obj, Error **errp)
 {
-    json_t *value = get(v, name, errp);
+    json_t *value = get(v, member, errp);
 
     *obj = NULL;
     if (value && !json_is_null(value)) {
-        return wrong_type(v, name, "null", errp);
+        return wrong_type(v, member, "null", errp);
     }
     *obj = json_incref(value);
     return value;
 }
 
-static void optional(Visitor *v, const char *name, bool *present)
+static void optional(Visitor *v, const char *member, bool *present)
 {
-    *present = find(self(v), name, false);
+    *present = find(self(v), member, false);
 }
 
 static void input_free(Visitor *v)

@@ -16,7 +16,7 @@ static OutputVisitor *self(Visitor *v)
     return (OutputVisitor *)v;
 }
 
-static bool put(Visitor *v, const char *name, json_t *value)
+static bool put(Visitor *v, const char *member, json_t *value)
 {
     OutputVisitor *ov = self(v);
     json_t *parent = ov->open->len ? g_ptr_array_index(ov->open, ov->open->len - 1) : NULL;
@@ -26,16 +26,16 @@ static bool put(Visitor *v, const char *name, json_t *value)
         json_decref(ov->root);
         ov->root = value;
     } else if (json_is_object(parent)) {
-        json_object_set_new_nocheck(parent, name, value);
+        json_object_set_new_nocheck(parent, member, value);
     } else {
         json_array_append_new(parent, value);
     }
     return true;
 }
 
-static bool open_container(Visitor *v, const char *name, json_t *container)
+static bool open_container(Visitor *v, const char *member, json_t *container)
 {
-    put(v, name, container);
+    put(v, member, container);
     g_ptr_array_add(self(v)->open, container);
     return true;
 }
@@ -45,14 +45,14 @@ static void close_container(Visitor *v, void **obj)
     g_ptr_array_remove_index(self(v)->open, self(v)->open->len - 1);
 }
 
-static bool start_struct(Visitor *v, const char *name, void **obj, size_t size, Error **errp)
+static bool start_struct(Visitor *v, const char *member, void **obj, size_t size, Error **errp)
 {
-    return open_container(v, name, json_object());
+    return open_container(v, member, json_object());
 }
 
-static bool start_list(Visitor *v, const char *name, GenericList **list, size_t size, Error **errp)
+static bool start_list(Visitor *v, const char *member, GenericList **list, size_t size, Error **errp)
 {
-    return open_container(v, name, json_array());
+    return open_container(v, member, json_array());
 }
 
 static GenericList *next_list(Visitor *v, GenericList *tail, size_t size)
@@ -60,40 +60,40 @@ static GenericList *next_list(Visitor *v, GenericList *tail, size_t size)
     return tail->next;
 }
 
-static bool type_int64(Visitor *v, const char *name, int64_t *obj, Error **errp)
+static bool type_int64(Visitor *v, const char *member, int64_t *obj, Error **errp)
 {
-    return put(v, name, json_integer(*obj));
+    return put(v, member, json_integer(*obj));
 }
 
-static bool type_uint64(Visitor *v, const char *name, uint64_t *obj, Error **errp)
+static bool type_uint64(Visitor *v, const char *member, uint64_t *obj, Error **errp)
 {
-    return put(v, name, *obj > INT64_MAX ? json_real((double)*obj) : json_integer((json_int_t)*obj));
+    return put(v, member, *obj > INT64_MAX ? json_real((double)*obj) : json_integer((json_int_t)*obj));
 }
 
-static bool type_bool(Visitor *v, const char *name, bool *obj, Error **errp)
+static bool type_bool(Visitor *v, const char *member, bool *obj, Error **errp)
 {
-    return put(v, name, json_boolean(*obj));
+    return put(v, member, json_boolean(*obj));
 }
 
 /* Text from the outside (file names) need not be UTF-8, so jansson must not check it. */
-static bool type_str(Visitor *v, const char *name, char **obj, Error **errp)
+static bool type_str(Visitor *v, const char *member, char **obj, Error **errp)
 {
-    return put(v, name, json_string_nocheck(*obj ? *obj : ""));
+    return put(v, member, json_string_nocheck(*obj ? *obj : ""));
 }
 
-static bool type_number(Visitor *v, const char *name, double *obj, Error **errp)
+static bool type_number(Visitor *v, const char *member, double *obj, Error **errp)
 {
-    return put(v, name, isfinite(*obj) ? json_real(*obj) : json_null());
+    return put(v, member, isfinite(*obj) ? json_real(*obj) : json_null());
 }
 
-static bool type_any(Visitor *v, const char *name, json_t **obj, Error **errp)
+static bool type_any(Visitor *v, const char *member, json_t **obj, Error **errp)
 {
-    return put(v, name, json_incref(*obj));
+    return put(v, member, json_incref(*obj));
 }
 
-static bool type_null(Visitor *v, const char *name, json_t **obj, Error **errp)
+static bool type_null(Visitor *v, const char *member, json_t **obj, Error **errp)
 {
-    return put(v, name, json_null());
+    return put(v, member, json_null());
 }
 
 static void output_free(Visitor *v)

@@ -4,9 +4,9 @@
 
 #include <inttypes.h>
 
-bool visit_start_struct(Visitor *v, const char *name, void **obj, size_t size, Error **errp)
+bool visit_start_struct(Visitor *v, const char *member, void **obj, size_t size, Error **errp)
 {
-    return v->ops->start_struct(v, name, obj, size, errp);
+    return v->ops->start_struct(v, member, obj, size, errp);
 }
 
 bool visit_check_struct(Visitor *v, Error **errp)
@@ -19,9 +19,9 @@ void visit_end_struct(Visitor *v, void **obj)
     v->ops->end_struct(v, obj);
 }
 
-bool visit_start_list(Visitor *v, const char *name, GenericList **list, size_t size, Error **errp)
+bool visit_start_list(Visitor *v, const char *member, GenericList **list, size_t size, Error **errp)
 {
-    return v->ops->start_list(v, name, list, size, errp);
+    return v->ops->start_list(v, member, list, size, errp);
 }
 
 GenericList *visit_next_list(Visitor *v, GenericList *tail, size_t size)
@@ -39,9 +39,9 @@ void visit_end_list(Visitor *v, void **list)
     v->ops->end_list(v, list);
 }
 
-bool visit_start_alternate(Visitor *v, const char *name, GenericAlternate **obj, size_t size, Error **errp)
+bool visit_start_alternate(Visitor *v, const char *member, GenericAlternate **obj, size_t size, Error **errp)
 {
-    return v->ops->start_alternate ? v->ops->start_alternate(v, name, obj, size, errp) : true;
+    return v->ops->start_alternate ? v->ops->start_alternate(v, member, obj, size, errp) : true;
 }
 
 void visit_end_alternate(Visitor *v, void **obj)
@@ -51,10 +51,10 @@ void visit_end_alternate(Visitor *v, void **obj)
     }
 }
 
-bool visit_optional(Visitor *v, const char *name, bool *present)
+bool visit_optional(Visitor *v, const char *member, bool *present)
 {
     if (v->ops->optional) {
-        v->ops->optional(v, name, present);
+        v->ops->optional(v, member, present);
     }
     return *present;
 }
@@ -81,45 +81,45 @@ void visit_free(Visitor *v)
     }
 }
 
-bool visit_type_enum(Visitor *v, const char *name, int *obj, const QEnumLookup *lookup, Error **errp)
+bool visit_type_enum(Visitor *v, const char *member, int *obj, const QEnumLookup *lookup, Error **errp)
 {
     if (v->ops->kind == VISITOR_OUTPUT) {
         char *text = (char *)qapi_enum_lookup(lookup, *obj);
 
-        return v->ops->type_str(v, name, &text, errp);
+        return v->ops->type_str(v, member, &text, errp);
     }
     if (v->ops->kind != VISITOR_INPUT) {
         return true;
     }
     g_autofree char *text = NULL;
-    if (!v->ops->type_str(v, name, &text, errp)) {
+    if (!v->ops->type_str(v, member, &text, errp)) {
         return false;
     }
     int value = qapi_enum_parse(lookup, text, -1, NULL);
     if (value < 0) {
-        error_setg(errp, "Parameter '%s' does not accept value '%s'", name ? name : "null", text);
+        error_setg(errp, "Parameter '%s' does not accept value '%s'", member ? member : "null", text);
         return false;
     }
     *obj = value;
     return true;
 }
 
-static bool out_of_range(const char *name, const char *type, Error **errp)
+static bool out_of_range(const char *member, const char *type, Error **errp)
 {
-    error_setg(errp, "Parameter '%s' expects %s", name ? name : "null", type);
+    error_setg(errp, "Parameter '%s' expects %s", member ? member : "null", type);
     return false;
 }
 
 #define DEFINE_VISIT_NARROW(type, wide, ctype, wtype, min, max)                                    \
-    bool visit_type_##type(Visitor *v, const char *name, ctype *obj, Error **errp)                 \
+    bool visit_type_##type(Visitor *v, const char *member, ctype *obj, Error **errp)                 \
     {                                                                                              \
         wtype value = *obj;                                                                        \
                                                                                                    \
-        if (!v->ops->type_##wide(v, name, &value, errp)) {                                         \
+        if (!v->ops->type_##wide(v, member, &value, errp)) {                                         \
             return false;                                                                          \
         }                                                                                          \
         if (value < (min) || value > (max)) {                                                      \
-            return out_of_range(name, #ctype, errp);                                               \
+            return out_of_range(member, #ctype, errp);                                               \
         }                                                                                          \
         *obj = value;                                                                              \
         return true;                                                                               \
@@ -130,15 +130,15 @@ DEFINE_VISIT_NARROW(int16, int64, int16_t, int64_t, INT16_MIN, INT16_MAX)
 DEFINE_VISIT_NARROW(int32, int64, int32_t, int64_t, INT32_MIN, INT32_MAX)
 
 #define DEFINE_VISIT_NARROW_UNSIGNED(type, ctype, max)                                             \
-    bool visit_type_##type(Visitor *v, const char *name, ctype *obj, Error **errp)                 \
+    bool visit_type_##type(Visitor *v, const char *member, ctype *obj, Error **errp)                 \
     {                                                                                              \
         uint64_t value = *obj;                                                                     \
                                                                                                    \
-        if (!v->ops->type_uint64(v, name, &value, errp)) {                                         \
+        if (!v->ops->type_uint64(v, member, &value, errp)) {                                         \
             return false;                                                                          \
         }                                                                                          \
         if (value > (max)) {                                                                       \
-            return out_of_range(name, #ctype, errp);                                               \
+            return out_of_range(member, #ctype, errp);                                               \
         }                                                                                          \
         *obj = value;                                                                              \
         return true;                                                                               \
@@ -148,54 +148,54 @@ DEFINE_VISIT_NARROW_UNSIGNED(uint8, uint8_t, UINT8_MAX)
 DEFINE_VISIT_NARROW_UNSIGNED(uint16, uint16_t, UINT16_MAX)
 DEFINE_VISIT_NARROW_UNSIGNED(uint32, uint32_t, UINT32_MAX)
 
-bool visit_type_int(Visitor *v, const char *name, int64_t *obj, Error **errp)
+bool visit_type_int(Visitor *v, const char *member, int64_t *obj, Error **errp)
 {
-    return v->ops->type_int64(v, name, obj, errp);
+    return v->ops->type_int64(v, member, obj, errp);
 }
 
-bool visit_type_int64(Visitor *v, const char *name, int64_t *obj, Error **errp)
+bool visit_type_int64(Visitor *v, const char *member, int64_t *obj, Error **errp)
 {
-    return v->ops->type_int64(v, name, obj, errp);
+    return v->ops->type_int64(v, member, obj, errp);
 }
 
-bool visit_type_uint64(Visitor *v, const char *name, uint64_t *obj, Error **errp)
+bool visit_type_uint64(Visitor *v, const char *member, uint64_t *obj, Error **errp)
 {
-    return v->ops->type_uint64(v, name, obj, errp);
+    return v->ops->type_uint64(v, member, obj, errp);
 }
 
-bool visit_type_size(Visitor *v, const char *name, uint64_t *obj, Error **errp)
+bool visit_type_size(Visitor *v, const char *member, uint64_t *obj, Error **errp)
 {
-    return (v->ops->type_size ? v->ops->type_size : v->ops->type_uint64)(v, name, obj, errp);
+    return (v->ops->type_size ? v->ops->type_size : v->ops->type_uint64)(v, member, obj, errp);
 }
 
-bool visit_type_bool(Visitor *v, const char *name, bool *obj, Error **errp)
+bool visit_type_bool(Visitor *v, const char *member, bool *obj, Error **errp)
 {
-    return v->ops->type_bool(v, name, obj, errp);
+    return v->ops->type_bool(v, member, obj, errp);
 }
 
-bool visit_type_str(Visitor *v, const char *name, char **obj, Error **errp)
+bool visit_type_str(Visitor *v, const char *member, char **obj, Error **errp)
 {
-    return v->ops->type_str(v, name, obj, errp);
+    return v->ops->type_str(v, member, obj, errp);
 }
 
-bool visit_type_number(Visitor *v, const char *name, double *obj, Error **errp)
+bool visit_type_number(Visitor *v, const char *member, double *obj, Error **errp)
 {
-    return v->ops->type_number(v, name, obj, errp);
+    return v->ops->type_number(v, member, obj, errp);
 }
 
-bool visit_type_any(Visitor *v, const char *name, json_t **obj, Error **errp)
+bool visit_type_any(Visitor *v, const char *member, json_t **obj, Error **errp)
 {
-    return v->ops->type_any(v, name, obj, errp);
+    return v->ops->type_any(v, member, obj, errp);
 }
 
-bool visit_type_null(Visitor *v, const char *name, json_t **obj, Error **errp)
+bool visit_type_null(Visitor *v, const char *member, json_t **obj, Error **errp)
 {
-    return v->ops->type_null(v, name, obj, errp);
+    return v->ops->type_null(v, member, obj, errp);
 }
 
-bool qapi_visit_struct(Visitor *v, const char *name, void **obj, size_t size, QapiWalk *walk, Error **errp)
+bool qapi_visit_struct(Visitor *v, const char *member, void **obj, size_t size, QapiWalk *walk, Error **errp)
 {
-    if (!visit_start_struct(v, name, obj, size, errp)) {
+    if (!visit_start_struct(v, member, obj, size, errp)) {
         return false;
     }
     bool ok = !*obj || (walk(v, *obj, errp) && visit_check_struct(v, errp));
@@ -208,11 +208,11 @@ bool qapi_visit_struct(Visitor *v, const char *name, void **obj, size_t size, Qa
     return ok;
 }
 
-bool qapi_visit_list(Visitor *v, const char *name, GenericList **obj, size_t size, QapiWalk *walk, Error **errp)
+bool qapi_visit_list(Visitor *v, const char *member, GenericList **obj, size_t size, QapiWalk *walk, Error **errp)
 {
     bool ok = true;
 
-    if (!visit_start_list(v, name, obj, size, errp)) {
+    if (!visit_start_list(v, member, obj, size, errp)) {
         return false;
     }
     for (GenericList *tail = *obj; ok && tail; tail = ok ? visit_next_list(v, tail, size) : tail) {
@@ -228,13 +228,13 @@ bool qapi_visit_list(Visitor *v, const char *name, GenericList **obj, size_t siz
     return ok;
 }
 
-bool qapi_visit_alternate(Visitor *v, const char *name, GenericAlternate **obj, size_t size, QapiAlternateWalk *walk,
+bool qapi_visit_alternate(Visitor *v, const char *member, GenericAlternate **obj, size_t size, QapiAlternateWalk *walk,
                           Error **errp)
 {
-    if (!visit_start_alternate(v, name, obj, size, errp)) {
+    if (!visit_start_alternate(v, member, obj, size, errp)) {
         return false;
     }
-    bool ok = !*obj || walk(v, name, *obj, errp);
+    bool ok = !*obj || walk(v, member, *obj, errp);
     visit_end_alternate(v, (void **)obj);
     if (!ok && visit_is_input(v)) {
         g_autoptr(Visitor) dealloc = visitor_dealloc_new();
@@ -244,12 +244,12 @@ bool qapi_visit_alternate(Visitor *v, const char *name, GenericAlternate **obj, 
     return ok;
 }
 
-bool qapi_alternate_mismatch(Visitor *v, const char *name, const char *type, Error **errp)
+bool qapi_alternate_mismatch(Visitor *v, const char *member, const char *type, Error **errp)
 {
     if (!visit_is_input(v)) {
         return true;
     }
-    error_setg(errp, "Invalid parameter type for '%s', expected: %s", name ? name : "null", type);
+    error_setg(errp, "Invalid parameter type for '%s', expected: %s", member ? member : "null", type);
     return false;
 }
 

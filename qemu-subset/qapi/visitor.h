@@ -16,29 +16,29 @@ typedef enum VisitorKind {
 } VisitorKind;
 
 /*
- * @name is the member's name, or NULL for a list element and for the root. Every function that returns bool
+ * @member is a name, or NULL for a list element and for the root. Every function that returns bool
  * returns false exactly when it sets @errp. A visitor belongs to one thread at a time.
  */
 typedef struct VisitorOps {
     VisitorKind kind;
-    bool (*start_struct)(Visitor *v, const char *name, void **obj, size_t size, Error **errp);
+    bool (*start_struct)(Visitor *v, const char *member, void **obj, size_t size, Error **errp);
     bool (*check_struct)(Visitor *v, Error **errp);
     void (*end_struct)(Visitor *v, void **obj);
-    bool (*start_list)(Visitor *v, const char *name, GenericList **list, size_t size, Error **errp);
+    bool (*start_list)(Visitor *v, const char *member, GenericList **list, size_t size, Error **errp);
     GenericList *(*next_list)(Visitor *v, GenericList *tail, size_t size);
     bool (*check_list)(Visitor *v, Error **errp);
     void (*end_list)(Visitor *v, void **list);
-    bool (*start_alternate)(Visitor *v, const char *name, GenericAlternate **obj, size_t size, Error **errp);
+    bool (*start_alternate)(Visitor *v, const char *member, GenericAlternate **obj, size_t size, Error **errp);
     void (*end_alternate)(Visitor *v, void **obj);
-    bool (*type_int64)(Visitor *v, const char *name, int64_t *obj, Error **errp);
-    bool (*type_uint64)(Visitor *v, const char *name, uint64_t *obj, Error **errp);
-    bool (*type_size)(Visitor *v, const char *name, uint64_t *obj, Error **errp); /* NULL: as uint64 */
-    bool (*type_bool)(Visitor *v, const char *name, bool *obj, Error **errp);
-    bool (*type_str)(Visitor *v, const char *name, char **obj, Error **errp);
-    bool (*type_number)(Visitor *v, const char *name, double *obj, Error **errp);
-    bool (*type_any)(Visitor *v, const char *name, json_t **obj, Error **errp);
-    bool (*type_null)(Visitor *v, const char *name, json_t **obj, Error **errp);
-    void (*optional)(Visitor *v, const char *name, bool *present); /* NULL: leave @present */
+    bool (*type_int64)(Visitor *v, const char *member, int64_t *obj, Error **errp);
+    bool (*type_uint64)(Visitor *v, const char *member, uint64_t *obj, Error **errp);
+    bool (*type_size)(Visitor *v, const char *member, uint64_t *obj, Error **errp); /* NULL: as uint64 */
+    bool (*type_bool)(Visitor *v, const char *member, bool *obj, Error **errp);
+    bool (*type_str)(Visitor *v, const char *member, char **obj, Error **errp);
+    bool (*type_number)(Visitor *v, const char *member, double *obj, Error **errp);
+    bool (*type_any)(Visitor *v, const char *member, json_t **obj, Error **errp);
+    bool (*type_null)(Visitor *v, const char *member, json_t **obj, Error **errp);
+    void (*optional)(Visitor *v, const char *member, bool *present); /* NULL: leave @present */
     void (*free)(Visitor *v);
 } VisitorOps;
 
@@ -50,39 +50,42 @@ struct Visitor {
  * A struct: start, its members, check (input: nothing is left over), end. @obj NULL means a walk that keeps no
  * struct (property maps); otherwise input and clone allocate *@obj with @size bytes.
  */
-bool visit_start_struct(Visitor *v, const char *name, void **obj, size_t size, Error **errp);
+bool visit_start_struct(Visitor *v, const char *member, void **obj, size_t size, Error **errp);
 bool visit_check_struct(Visitor *v, Error **errp);
 void visit_end_struct(Visitor *v, void **obj);
 
 /* A list: start gives the first element's cell in *@list (NULL if empty), next the following ones. */
-bool visit_start_list(Visitor *v, const char *name, GenericList **list, size_t size, Error **errp);
+bool visit_start_list(Visitor *v, const char *member, GenericList **list, size_t size, Error **errp);
 GenericList *visit_next_list(Visitor *v, GenericList *tail, size_t size);
 bool visit_check_list(Visitor *v, Error **errp);
 void visit_end_list(Visitor *v, void **list);
 
 /* An alternate: start says in (*@obj)->type which kind of value is there. */
-bool visit_start_alternate(Visitor *v, const char *name, GenericAlternate **obj, size_t size, Error **errp);
+bool visit_start_alternate(Visitor *v, const char *member, GenericAlternate **obj, size_t size, Error **errp);
 void visit_end_alternate(Visitor *v, void **obj);
 
 /* Is the optional member there? Input sets *@present, the others keep it. Returns *@present. */
-bool visit_optional(Visitor *v, const char *name, bool *present);
+bool visit_optional(Visitor *v, const char *member, bool *present);
 
-bool visit_type_enum(Visitor *v, const char *name, int *obj, const QEnumLookup *lookup, Error **errp);
-bool visit_type_int(Visitor *v, const char *name, int64_t *obj, Error **errp);
-bool visit_type_int8(Visitor *v, const char *name, int8_t *obj, Error **errp);
-bool visit_type_int16(Visitor *v, const char *name, int16_t *obj, Error **errp);
-bool visit_type_int32(Visitor *v, const char *name, int32_t *obj, Error **errp);
-bool visit_type_int64(Visitor *v, const char *name, int64_t *obj, Error **errp);
-bool visit_type_uint8(Visitor *v, const char *name, uint8_t *obj, Error **errp);
-bool visit_type_uint16(Visitor *v, const char *name, uint16_t *obj, Error **errp);
-bool visit_type_uint32(Visitor *v, const char *name, uint32_t *obj, Error **errp);
-bool visit_type_uint64(Visitor *v, const char *name, uint64_t *obj, Error **errp);
-bool visit_type_size(Visitor *v, const char *name, uint64_t *obj, Error **errp);
-bool visit_type_bool(Visitor *v, const char *name, bool *obj, Error **errp);
-bool visit_type_str(Visitor *v, const char *name, char **obj, Error **errp);
-bool visit_type_number(Visitor *v, const char *name, double *obj, Error **errp);
-bool visit_type_any(Visitor *v, const char *name, json_t **obj, Error **errp);
-bool visit_type_null(Visitor *v, const char *name, json_t **obj, Error **errp);
+bool visit_type_enum(Visitor *v, const char *member, int *obj, const QEnumLookup *lookup, Error **errp);
+/* visit_type_int8() and so on: one scalar, of the type that the name says. */
+#define QAPI_DECLARE_VISIT(type, ctype)                                                            \
+    bool visit_type_##type(Visitor *v, const char *member, ctype *obj, Error **errp)
+QAPI_DECLARE_VISIT(bool, bool);
+QAPI_DECLARE_VISIT(number, double);
+QAPI_DECLARE_VISIT(str, char *);
+QAPI_DECLARE_VISIT(size, uint64_t);
+QAPI_DECLARE_VISIT(int, int64_t);
+QAPI_DECLARE_VISIT(int8, int8_t);
+QAPI_DECLARE_VISIT(uint8, uint8_t);
+QAPI_DECLARE_VISIT(int16, int16_t);
+QAPI_DECLARE_VISIT(uint16, uint16_t);
+QAPI_DECLARE_VISIT(int32, int32_t);
+QAPI_DECLARE_VISIT(uint32, uint32_t);
+QAPI_DECLARE_VISIT(int64, int64_t);
+QAPI_DECLARE_VISIT(uint64, uint64_t);
+QAPI_DECLARE_VISIT(any, json_t *);
+QAPI_DECLARE_VISIT(null, json_t *);
 
 bool visit_is_input(const Visitor *v);
 bool visit_is_output(const Visitor *v);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The shape of definitions: which keys each kind takes, and what their values look like, before any name is resolved."""
+"""The shape of definitions: which keys each kind takes and how their values look, before any name is resolved."""
 
 import re
 

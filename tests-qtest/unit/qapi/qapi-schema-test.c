@@ -30,7 +30,8 @@ static void check_blockdev_error(const char *params, const char *expected)
 static void test_blockdev(void)
 {
     g_autoptr(BlockdevOptions) o =
-        blockdev("raw,node-name=n,offset=0x200,file.driver=file,file.filename=/a,,b,file.cache.direct=on,file.aio=native",
+        blockdev("raw,node-name=n,offset=0x200,file.driver=file,file.filename=/a,,b,file.cache.direct=on,"
+                 "file.aio=native",
                  &error_abort);
 
     g_assert_cmpint(o->driver, ==, BLOCKDEV_DRIVER_RAW);
