@@ -27,6 +27,12 @@ static uint64_t file_size(const Env *env)
     return (uint64_t)st.st_size;
 }
 
+/* Reads of other cases than end of file stay within the file. */
+static void grow_file(const Env *env)
+{
+    g_assert_cmpint(ftruncate(env->file.fd, 1 << 20), ==, 0);
+}
+
 static void assert_all(const void *buf, size_t bytes, int byte)
 {
     const uint8_t *p = buf;
@@ -177,6 +183,7 @@ static void case_bad_file_among_good(Env *env)
     autofree void *buf = env_buffer(4096);
     Req r[24];
 
+    grow_file(env);
     bad.fd = 1023;
     aio_plug(env->ctx);
     for (size_t i = 0; i < G_N_ELEMENTS(r); i++) {
@@ -362,6 +369,7 @@ static void case_nested_poll(Env *env)
     autofree uint8_t *buf = env_buffer(65536);
     Req r[16];
 
+    grow_file(env);
     aio_plug(env->ctx);
     for (int i = 0; i < 16; i++) {
         req_init(&r[i], env, ENGINE_READ, 0, buf + i * 4096, 4096);
@@ -421,6 +429,7 @@ static void case_batch(Env *env)
     } t[] = {{1, 0, 1}, {0, 1, 1}, {2, 0, 2}, {0, 8, 8}, {8, 16, 8}, {16, 8, 8}, {16, 0, 16}, {0, 0, 32}, {1024, 0, 1024}};
     AioStats *stats = aio_context_stats(env->ctx);
 
+    grow_file(env);
     for (size_t i = 0; i < G_N_ELEMENTS(t); i++) {
         unsigned int average;
 
@@ -442,6 +451,7 @@ static void case_batch_two_nodes(Env *env)
     EngineFile other = env->file;
     Req r[40];
 
+    grow_file(env);
     other.max_batch = 4;
     aio_plug(env->ctx);
     for (int i = 0; i < 40; i++) {
@@ -461,6 +471,7 @@ static void case_unplugged(Env *env)
     autofree uint8_t *buf = env_buffer(4096);
     Req r[3];
 
+    grow_file(env);
     for (int i = 0; i < 3; i++) {
         req_init(&r[i], env, ENGINE_READ, 0, buf, 4096);
         req_submit(&r[i]);
@@ -475,6 +486,7 @@ static void case_nested_sections(Env *env)
     autofree uint8_t *buf = env_buffer(4096);
     Req r[4];
 
+    grow_file(env);
     aio_plug(env->ctx);
     for (int i = 0; i < 4; i++) {
         aio_plug(env->ctx);
@@ -754,6 +766,7 @@ static void case_shutdown(Env *env)
     g_autofree Req *r = g_new0(Req, 64);
     autofree uint8_t *buf = env_buffer(4096);
 
+    grow_file(env);
     for (int i = 0; i < 64; i++) {
         req_init(&r[i], env, i % 8 ? ENGINE_READ : ENGINE_FLUSH, 0, buf, 4096);
         req_submit(&r[i]);
