@@ -36,14 +36,12 @@ static unsigned int batch_size(const Batch *b, unsigned int limit)
     return n;
 }
 
-static void note_batch(Batch *b, unsigned int n, int64_t queued_ns)
+static void note_residence(Batch *b, unsigned int n, int64_t queued_ns)
 {
-    AioStats *stats = aio_context_stats(b->source.ctx);
     uint64_t waited_us = queued_ns ? (uint64_t)(aio_now_ns() - queued_ns) / 1000 : 0;
 
-    aio_stat_batch(stats, n);
     /* One clock read a batch: all are counted with the wait of the oldest. */
-    aio_stat_add(&stats->residence_histogram[aio_stat_bucket(waited_us)], n);
+    aio_stat_add(&aio_context_stats(b->source.ctx)->residence_histogram[aio_stat_bucket(waited_us)], n);
 }
 
 /* done() may not be called from where we are: do it from a bottom half. */
@@ -114,7 +112,7 @@ static void run_queue(Batch *b, unsigned int threshold)
 
         if (ret > 0) {
             b->in_flight += (unsigned int)ret;
-            note_batch(b, (unsigned int)ret, queued_ns);
+            note_residence(b, (unsigned int)ret, queued_ns);
         } else {
             refused(b, ret ? ret : -EAGAIN);
         }

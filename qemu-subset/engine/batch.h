@@ -32,7 +32,7 @@ typedef struct EngineBackend {
     unsigned int (*space)(Batch *b);
     /*
      * Hand over the first @n (1..ENGINE_BATCH_MAX) requests of the queue. Returns how many were accepted, and takes those
-     * off with batch_pop(); or -errno if there was none.
+     * off with batch_pop(); or -errno if there was none. What goes to the kernel is counted in the loop's statistics.
      */
     int (*hand_over)(Batch *b, unsigned int n);
 } EngineBackend;
@@ -48,6 +48,7 @@ struct Batch {
     unsigned int in_flight; /* in the kernel or in a worker */
     /* Refused for want of resources: nothing is handed over until something ends. Implies in_flight != 0. */
     bool blocked;
+    bool left_in_ring; /* io_uring: the kernel did not take all that hand_over() prepared */
     bool node_limits; /* some queued request has a limit of its node */
     int64_t clock_ns; /* when the queue was last empty and got a request; 0 outside of sections */
     Fifo ending;      /* over, with the result in ->ret, but done() may not be called just now */

@@ -41,13 +41,21 @@ static void fill_sqe(struct io_uring_sqe *sqe, EngineRequest *req)
     sqe->user_data = user_data;
 }
 
+/* True if nothing is left in the ring. */
+static bool submit_ring(Batch *b)
+{
+    aio_uring_submit(b->source.ctx);
+    b->left_in_ring = aio_uring_queued(b->source.ctx);
+    return !b->left_in_ring;
+}
+
 static int uring_hand_over(Batch *b, unsigned int n)
 {
     AioContext *ctx = b->source.ctx;
     unsigned int i;
 
     /* What an earlier call could not submit goes first and alone: together the two might exceed the limit. */
-    if (aio_uring_queued(ctx) && aio_uring_submit(ctx) < 0) {
+    if (b->left_in_ring && !submit_ring(b)) {
         return -EAGAIN;
     }
     for (i = 0; i < n; i++) {
@@ -65,7 +73,7 @@ static int uring_hand_over(Batch *b, unsigned int n)
         return -EAGAIN;
     }
     /* Entries that the kernel does not take now stay in the ring, and the loop submits them when it waits. */
-    aio_uring_submit(ctx);
+    submit_ring(b);
     return (int)i;
 }
 

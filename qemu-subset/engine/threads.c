@@ -22,6 +22,7 @@ static int threads_hand_over(Batch *b, unsigned int n)
         req->work.done = thread_done;
         fifo_push(&items, &req->work.link);
     }
+    aio_stat_batch(aio_context_stats(b->source.ctx), n);
     worker_pool_submit_many(aio_worker_pool(b->source.ctx), &items, n);
     return (int)n;
 }

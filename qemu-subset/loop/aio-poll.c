@@ -56,12 +56,28 @@ static void look_at_times(AioContext *ctx, bool completions)
     }
 }
 
+/* What the kernel refused to take from the ring for lack of resources is offered again before sleep, and soon after. */
+#define RETRY_SUBMIT_NS 1000000
+
+/* Monitors other than io_uring do not submit by waiting. Returns how long they may wait. */
+static int64_t submit_before_sleep(AioContext *ctx, int64_t timeout_ns)
+{
+    if (ctx->uring && ctx->monitor != AIO_MONITOR_IO_URING && aio_uring_unsubmitted(ctx)) {
+        aio_uring_submit(ctx);
+        if (aio_uring_unsubmitted(ctx) && (timeout_ns < 0 || timeout_ns > RETRY_SUBMIT_NS)) {
+            return RETRY_SUBMIT_NS;
+        }
+    }
+    return timeout_ns;
+}
+
 /* Sleep unless something has come up. Returns whether sleep was announced, so that taking the inbox ends it. */
 static bool sleep_for_events(AioContext *ctx, int64_t timeout_ns)
 {
     if (aio_adaptive_end(ctx)) {
         timeout_ns = 0;
     }
+    timeout_ns = submit_before_sleep(ctx, timeout_ns);
     if (ctx->resfd_signalled && !ctx->mon->notifier_edge) {
         /*
          * Completions that were reaped by looking at the ring have left the eventfd set; to sleep on it would take a second

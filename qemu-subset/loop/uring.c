@@ -98,6 +98,10 @@ static unsigned int wanted_flags(const AioContext *ctx)
             want |= AIO_URING_SINGLE_ISSUER | AIO_URING_DEFER_TASKRUN;
         }
     }
+    if (ctx->monitor != AIO_MONITOR_IO_URING) {
+        /* Deferred completions wake who waits in io_uring_enter(2), not who polls the ring's descriptor. */
+        want &= ~AIO_URING_DEFER_TASKRUN;
+    }
     return want;
 }
 

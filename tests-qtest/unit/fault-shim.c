@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* System calls that fail on demand. */
 #include "unit/fault-shim.h"
+#include "loop/kernel-queue.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,18 +94,10 @@ int __wrap_fallocate64(int fd, int mode, off_t offset, off_t len);
 int __real_fallocate64(int fd, int mode, off_t offset, off_t len);
 int __wrap_io_submit(io_context_t ctx, long n, struct iocb **iocbs);
 int __real_io_submit(io_context_t ctx, long n, struct iocb **iocbs);
-int __wrap_io_uring_submit(struct io_uring *ring);
-int __real_io_uring_submit(struct io_uring *ring);
-int __wrap_io_uring_submit_and_get_events(struct io_uring *ring);
-int __real_io_uring_submit_and_get_events(struct io_uring *ring);
-int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **cqe,
-                                            unsigned int wait_nr, struct __kernel_timespec *ts,
-                                            sigset_t *mask);
-int __real_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **cqe,
-                                            unsigned int wait_nr, struct __kernel_timespec *ts,
-                                            sigset_t *mask);
-int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned int wait_nr);
-int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned int wait_nr);
+int __wrap_io_uring_enter2(unsigned int fd, unsigned int n, unsigned int min, unsigned int flags,
+                           sigset_t *sig, size_t size);
+int __real_io_uring_enter2(unsigned int fd, unsigned int n, unsigned int min, unsigned int flags,
+                           sigset_t *sig, size_t size);
 
 /* --- Calls of worker threads, by the names that 64-bit file offsets give them --- */
 
@@ -200,13 +193,13 @@ int __wrap_io_submit(io_context_t ctx, long n, struct iocb **iocbs)
 
 /* --- io_uring --- */
 
-/* liburing keeps prepared entries between these two until it submits. */
+/* What lies between head and tail goes to the kernel with the call to come. */
 static void spoil_sqes(struct io_uring *ring)
 {
     struct io_uring_sq *sq = &ring->sq;
 
-    for (unsigned int i = sq->sqe_head; i != sq->sqe_tail; i++) {
-        struct io_uring_sqe *sqe = &sq->sqes[i & *sq->kring_mask];
+    for (unsigned int i = *sq->khead; i != *sq->ktail; i++) {
+        struct io_uring_sqe *sqe = &sq->sqes[i & sq->ring_mask];
         bool single = sqe->opcode == IORING_OP_READ || sqe->opcode == IORING_OP_WRITE;
 
         if (!single && sqe->opcode != IORING_OP_READV && sqe->opcode != IORING_OP_WRITEV) {
@@ -225,35 +218,16 @@ static void spoil_sqes(struct io_uring *ring)
     }
 }
 
-#define WRAP_URING(call)                                                                           \
-    do {                                                                                           \
-        if (hit(FAULT_URING_SUBMIT)) {                                                             \
-            return -faults[FAULT_URING_SUBMIT].err;                                                \
-        }                                                                                          \
-        spoil_sqes(ring);                                                                          \
-        return call;                                                                               \
-    } while (0)
-
-int __wrap_io_uring_submit(struct io_uring *ring)
+int __wrap_io_uring_enter2(unsigned int fd, unsigned int n, unsigned int min, unsigned int flags,
+                           sigset_t *sig, size_t size)
 {
-    WRAP_URING(__real_io_uring_submit(ring));
-}
-
-int __wrap_io_uring_submit_and_get_events(struct io_uring *ring)
-{
-    WRAP_URING(__real_io_uring_submit_and_get_events(ring));
-}
-
-int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned int wait_nr)
-{
-    WRAP_URING(__real_io_uring_submit_and_wait(ring, wait_nr));
-}
-
-int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **cqe,
-                                            unsigned int wait_nr, struct __kernel_timespec *ts,
-                                            sigset_t *mask)
-{
-    WRAP_URING(__real_io_uring_submit_and_wait_timeout(ring, cqe, wait_nr, ts, mask));
+    if (n) {
+        if (hit(FAULT_URING_SUBMIT)) {
+            return -faults[FAULT_URING_SUBMIT].err;
+        }
+        spoil_sqes(aio_uring_get(aio_context_current(), &error_abort));
+    }
+    return __real_io_uring_enter2(fd, n, min, flags, sig, size);
 }
 
 bool fault_uring_results(void)
@@ -270,7 +244,7 @@ bool fault_uring_results(void)
     io_uring_prep_nop(sqe);
     sqe->rw_flags = NOP_INJECT_RESULT;
     sqe->len = (unsigned int)-EIO;
-    if (__real_io_uring_submit_and_wait(&ring, 1) == 1 && !io_uring_peek_cqe(&ring, &cqe)) {
+    if (io_uring_submit_and_wait(&ring, 1) == 1 && !io_uring_peek_cqe(&ring, &cqe)) {
         works = cqe->res == -EIO;
     }
     io_uring_queue_exit(&ring);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -201,16 +201,28 @@ static void case_bad_file_among_good(Env *env)
     }
 }
 
+/* A file system of 64 KiB: the write that does not fit ends with ENOSPC, even if it begins where there is room. */
 static void case_no_space(Env *env)
 {
-    autofree void *buf = env_buffer(4096);
-    int fd = env->file.fd, full = open("/dev/full", O_RDWR);
+    g_autofree char *dir = g_dir_make_tmp("qemu-subset-XXXXXX", NULL);
+    g_autofree char *path = g_strdup_printf("%s/file", dir);
+    autofree void *buf = env_buffer(1 << 20);
+    int fd = env->file.fd;
 
-    g_assert_cmpint(full, >=, 0);
-    env->file.fd = full;
-    g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, buf, 4096, 0), ==, -ENOSPC);
+    if (mount("none", dir, "tmpfs", 0, "size=64k")) {
+        g_test_skip("needs the right to mount");
+        rmdir(dir);
+        return;
+    }
+    env->file.fd = open(path, O_RDWR | O_CREAT | (env->file.direct ? O_DIRECT : 0), 0600);
+    g_assert_cmpint(env->file.fd, >=, 0);
+    g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, buf, 32768, 0), ==, 0);
+    g_assert_cmpint(env_run(env, ENGINE_WRITE, 16384, buf, 1 << 20, 0), ==, -ENOSPC);
+    g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, buf, 32768, 0), ==, 0);
+    close(env->file.fd);
     env->file.fd = fd;
-    close(full);
+    umount2(dir, MNT_DETACH);
+    rmdir(dir);
 }
 
 /* --- Flush, FUA, zeroes, discard, truncate --- */
@@ -413,7 +425,9 @@ static unsigned int four_sections(Env *env, unsigned int limit)
     g_assert_cmpuint(requests, ==, QUEUES * DEPTH * ROUNDS);
     g_assert_cmpuint(calls, >=, requests / limit);
     if (env->cfg->kind == ENGINE_NATIVE) {
-        g_assert_cmpuint(fault_count(FAULT_IO_SUBMIT), ==, calls);
+        /* The monitor of the same name has calls of its own, for descriptors. */
+        g_assert_cmpuint(fault_count(FAULT_IO_SUBMIT), >=, calls);
+        g_assert_true(env->cfg->monitor == AIO_MONITOR_LINUX_AIO || fault_count(FAULT_IO_SUBMIT) == calls);
         g_assert_cmpuint(fault_largest_submit(), <=, limit);
     }
     return (unsigned int)(requests * 100 / calls);
@@ -542,8 +556,8 @@ static unsigned int workload(Env *env)
 static const FaultCall *calls_of(EngineKind kind, int *n)
 {
     static const FaultCall threads[] = {FAULT_PREADV2, FAULT_PWRITEV2, FAULT_FDATASYNC, FAULT_FALLOCATE};
-    static const FaultCall native[] = {FAULT_IO_SUBMIT, FAULT_FALLOCATE, FAULT_FDATASYNC};
-    static const FaultCall uring[] = {FAULT_URING_SUBMIT, FAULT_FALLOCATE, FAULT_FDATASYNC};
+    static const FaultCall native[] = {FAULT_IO_SUBMIT, FAULT_FALLOCATE};
+    static const FaultCall uring[] = {FAULT_URING_SUBMIT, FAULT_FALLOCATE};
 
     switch (kind) {
     case ENGINE_NATIVE:
