@@ -269,15 +269,17 @@ char *qt_stderr(const QTest *t)
 
 void qt_wait_stderr(QTest *t, const char *text)
 {
-    for (int ms = 0; ms < qos_hang_ms(); ms += 5) {
-        g_autofree char *all = qt_stderr(t);
+    g_autofree char *all = NULL;
 
+    for (int ms = 0; ms < qos_hang_ms(); ms += 5) {
+        g_free(all);
+        all = qt_stderr(t);
         if (strstr(all, text)) {
             return;
         }
         g_usleep(5000);
     }
-    qos_die("stderr never had '%s'", text);
+    qos_die("stderr never had '%s', but: %s", text, all);
 }
 
 static void dump_stderr(const QTest *t)
