@@ -176,7 +176,7 @@ int block_attach_context(BlockNode *node, AioContext *ctx, Error **errp)
             return ret;
         }
     }
-    g_mutex_lock(&node->serial.lock);
+    pthread_mutex_lock(&node->serial.lock);
     if (e) {
         e->users++;
     } else {
@@ -184,7 +184,7 @@ int block_attach_context(BlockNode *node, AioContext *ctx, Error **errp)
 
         g_array_append_val(node->contexts, fresh);
     }
-    g_mutex_unlock(&node->serial.lock);
+    pthread_mutex_unlock(&node->serial.lock);
     return 0;
 }
 
@@ -197,11 +197,11 @@ void block_detach_context(BlockNode *node, AioContext *ctx)
     list_for_each(c, &node->children, in_parent) {
         block_detach_context(c->node, ctx);
     }
-    g_mutex_lock(&node->serial.lock);
+    pthread_mutex_lock(&node->serial.lock);
     if (--e->users == 0) {
         g_array_remove_index_fast(node->contexts, (guint)(e - &g_array_index(node->contexts, BlockNodeContext, 0)));
     }
-    g_mutex_unlock(&node->serial.lock);
+    pthread_mutex_unlock(&node->serial.lock);
 }
 
 /* --- Lengths and limits --- */
@@ -213,7 +213,8 @@ static void default_limits(BlockNode *node)
 
 static void complete_limits(BlockLimits *l)
 {
-    l->request_alignment = MAX(l->request_alignment, 1);
+    /* Lengths of pieces of memory have to be aligned as well as their addresses, so those of requests have to. */
+    l->request_alignment = MAX(MAX(l->request_alignment, l->required_mem_alignment), 1);
     l->min_mem_alignment = MAX(l->min_mem_alignment, 1);
     l->opt_mem_alignment = MAX(l->opt_mem_alignment, l->min_mem_alignment);
     if (!l->max_iov) {

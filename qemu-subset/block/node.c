@@ -156,7 +156,7 @@ static BlockNode *node_new(const BlockDriver *drv)
     list_init(&node->parents);
     list_init(&node->all);
     list_init(&node->serial.ranges);
-    g_mutex_init(&node->serial.lock);
+    pthread_mutex_init(&node->serial.lock, NULL);
     node->contexts = g_array_new(FALSE, TRUE, sizeof(BlockNodeContext));
     return node;
 }
@@ -167,7 +167,7 @@ static void node_free(BlockNode *node)
     g_assert(list_empty(&node->parents) && list_empty(&node->children) && node->contexts->len == 0);
     list_remove(&node->all);
     g_array_free(node->contexts, TRUE);
-    g_mutex_clear(&node->serial.lock);
+    pthread_mutex_destroy(&node->serial.lock);
     g_free(node->filename);
     g_free(node->state);
     g_free(node);

@@ -7,6 +7,7 @@
 #include "qapi/qapi-types-block.h"
 
 #include <jansson.h>
+#include <pthread.h>
 
 /* --- Permissions: what a parent uses, and what it lets other parents use --- */
 #define BLK_PERM_CONSISTENT_READ (1u << 0)
@@ -37,7 +38,7 @@ typedef struct BlockNodeContext {
 /* Writes that must not overlap others, because they are a read and a write: see serial.c. */
 typedef struct BlockSerial {
     _Atomic unsigned int active; /* read without the lock by every write */
-    GMutex lock;
+    pthread_mutex_t lock; /* glib's is opaque to the thread sanitizer */
     ListNode ranges;
 } BlockSerial;
 

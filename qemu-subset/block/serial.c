@@ -99,9 +99,9 @@ static bool coroutine_fn wait_range(BlockNode *node, uint64_t offset, uint64_t b
         }
         if (overlap(r->offset, r->bytes, offset, bytes)) {
             list_append(&r->waiters, &w.link);
-            g_mutex_unlock(&node->serial.lock);
+            pthread_mutex_unlock(&node->serial.lock);
             coroutine_yield();
-            g_mutex_lock(&node->serial.lock);
+            pthread_mutex_lock(&node->serial.lock);
             return true;
         }
     }
@@ -110,10 +110,10 @@ static bool coroutine_fn wait_range(BlockNode *node, uint64_t offset, uint64_t b
 
 void coroutine_fn block_serial_wait(BlockNode *node, uint64_t offset, uint64_t bytes)
 {
-    g_mutex_lock(&node->serial.lock);
+    pthread_mutex_lock(&node->serial.lock);
     while (wait_range(node, offset, bytes, NULL)) {
     }
-    g_mutex_unlock(&node->serial.lock);
+    pthread_mutex_unlock(&node->serial.lock);
 }
 
 /* --- Asking the other threads --- */
@@ -154,7 +154,7 @@ void coroutine_fn block_serial_begin(BlockNode *node, SerialRange *r, uint64_t o
     r->offset = offset;
     r->bytes = bytes;
     list_init(&r->waiters);
-    g_mutex_lock(&node->serial.lock);
+    pthread_mutex_lock(&node->serial.lock);
     list_append(&node->serial.ranges, &r->link);
     atomic_fetch_add(&node->serial.active, 1);
     while (wait_range(node, offset, bytes, r)) {
@@ -168,7 +168,7 @@ void coroutine_fn block_serial_begin(BlockNode *node, SerialRange *r, uint64_t o
             aio_bh_schedule_oneshot(ctx, inquiry_bh, &inq);
         }
     }
-    g_mutex_unlock(&node->serial.lock);
+    pthread_mutex_unlock(&node->serial.lock);
     wait_in_flight(node, offset, bytes);
     if (!inquiry_answer(&inq)) {
         coroutine_yield();
@@ -181,11 +181,11 @@ void block_serial_end(BlockNode *node, SerialRange *r)
     RangeWaiter *w, *next;
 
     list_init(&woken);
-    g_mutex_lock(&node->serial.lock);
+    pthread_mutex_lock(&node->serial.lock);
     list_remove(&r->link);
     atomic_fetch_sub(&node->serial.active, 1);
     list_splice(&woken, &r->waiters);
-    g_mutex_unlock(&node->serial.lock);
+    pthread_mutex_unlock(&node->serial.lock);
     list_for_each_safe(w, next, &woken, link) {
         Coroutine *co = w->co;
 
