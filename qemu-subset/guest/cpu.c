@@ -112,7 +112,15 @@ bool machine_create_cpu(unsigned int index, Error **errp)
     CpuState *cpu = (CpuState *)device_new(TYPE_QEMU64_CPU);
 
     cpu->index = index;
-    return device_realize_as(&cpu->dev, bus_find("System"), NULL, NULL, errp);
+    return device_realize_as(&cpu->dev, NULL, NULL, NULL, errp);
+}
+
+void machine_destroy_cpus(void)
+{
+    while (cpus) {
+        CpuState *cpu = g_ptr_array_index(cpus, cpus->len - 1);
+        device_unrealize(&cpu->dev);
+    }
 }
 
 int machine_cpu_thread_id(unsigned int index, char **qom_path)

@@ -69,7 +69,7 @@ json_t *hostmem_query(HostMemory *m)
 static bool changeable(Object *obj, const ObjectProperty *p, Error **errp)
 {
     if (HOSTMEM(obj)->ptr) {
-        error_setg(errp, "cannot change property '%s' of %s", p->name, obj->type->name);
+        error_setg(errp, "cannot change property %s of %s ", p->name, obj->type->name);
         return false;
     }
     return true;

@@ -45,6 +45,7 @@ bool machine_check_topology(const MachineClass *mc, const MachineTopology *t, Er
 
 /* A CPU that runs nothing, with a thread as QEMU's has; at /machine/unattached/device[N]. */
 bool machine_create_cpu(unsigned int index, Error **errp);
+void machine_destroy_cpus(void); /* ends their threads */
 /* Thread id of CPU @index and its place in the tree, which the caller frees. */
 int machine_cpu_thread_id(unsigned int index, char **qom_path);
 void cpu_register_types(void);

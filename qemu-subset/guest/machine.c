@@ -312,6 +312,7 @@ void machine_destroy(void)
         bool own = ram && !(machine->memory_backend && *machine->memory_backend);
 
         device_teardown();
+        machine_destroy_cpus();
         vm_forget_reset_hooks();
         guest_ram_set(NULL, 0);
         object_unparent(&machine->obj);
@@ -420,6 +421,14 @@ static bool set_usb(Object *obj, const ObjectProperty *p, json_t *value, Error *
     return set_fixed(obj, p, errp);
 }
 
+static json_t *get_backend(Object *obj, const ObjectProperty *p, Error **errp)
+{
+    MachineState *m = (MachineState *)obj;
+    g_autofree char *path = m->ram ? object_path((Object *)m->ram) : NULL;
+
+    return json_string(path ? path : "");
+}
+
 #define FLAG(pname, member, setter, text)                                                          \
     {                                                                                              \
         .name = pname, .kind = PROP_BOOL, .get = object_get_bool, .set = setter,                   \
@@ -429,7 +438,7 @@ static bool set_usb(Object *obj, const ObjectProperty *p, json_t *value, Error *
 static const ObjectProperty machine_properties[] = {
     {.name = "accel", .kind = PROP_STRING, .get = object_get_string, .set = set_text,
      .offset = offsetof(MachineState, accel), .description = "Accelerator list"},
-    {.name = "memory-backend", .kind = PROP_STRING, .type = "link<memory-backend>", .get = object_get_string,
+    {.name = "memory-backend", .kind = PROP_STRING, .type = "link<memory-backend>", .get = get_backend,
      .set = set_text, .offset = offsetof(MachineState, memory_backend), .description = "Set RAM backend"},
     FLAG("graphics", graphics, set_flag, "Set on/off to enable/disable graphics emulation"),
     FLAG("usb", usb, set_usb, "Set on/off to enable/disable usb"),

@@ -181,8 +181,8 @@ static void print_bars(const PciDevice *dev, GString *out)
         }
         g_string_append_printf(out, "      BAR%u: ", i);
         if (bar->type == PCI_BAR_IO) {
-            g_string_append_printf(out, "I/O at 0x%04" PRIx64 " [0x%04" PRIx64 "].\n", bar->base & 0xffffffff,
-                                   (bar->base + bar->size - 1) & 0xffffffff);
+            g_string_append_printf(out, "I/O at 0x%04" PRIx64 " [0x%04" PRIx64 "].\n", bar->base,
+                                   bar->base + bar->size - 1);
         } else {
             bool wide = bar->type == PCI_BAR_MEM64_PREFETCH;
             g_string_append_printf(out, "%d bit%s memory at 0x%08" PRIx64 " [0x%08" PRIx64 "].\n", wide ? 64 : 32,
@@ -331,11 +331,28 @@ static bool set_addr(Object *obj, const ObjectProperty *p, json_t *value, Error 
     return true;
 }
 
+static json_t *get_romfile(Object *obj, const ObjectProperty *p, Error **errp)
+{
+    return json_string("");
+}
+
+/* Clients switch option ROMs off by an empty name. */
+static bool set_romfile(Object *obj, const ObjectProperty *p, json_t *value, Error **errp)
+{
+    if (*json_string_value(value)) {
+        error_setg(errp, "failed to find romfile \"%s\"", json_string_value(value));
+        return false;
+    }
+    return device_check_settable(obj, p->name, false, errp);
+}
+
 static const ObjectProperty pci_properties[] = {
     {.name = "addr", .kind = PROP_ANY, .type = "str", .get = get_addr, .set = set_addr,
      .description = "Slot and optional function number, example: 06.0 or 06"},
     {.name = "multifunction", .kind = PROP_BOOL, .get = object_get_bool, .set = device_set_bool,
      .offset = offsetof(PciDevice, multifunction), .description = "on/off"},
+    {.name = "romfile", .kind = PROP_STRING, .type = "str", .get = get_romfile, .set = set_romfile,
+     .description = "only an empty name: there are no option ROMs"},
     {0},
 };
 

@@ -168,15 +168,38 @@ json_t *device_list_properties(const char *name, Error **errp)
 
 #define INDENT(out, n) g_string_append_printf(out, "%*s", n, "")
 
+/* "512 B", "1.5 KiB", "4 GiB": three significant digits. */
+static void append_size(GString *out, uint64_t size)
+{
+    static const char units[] = " KMGTPE";
+    double value = (double)size;
+    int unit = 0;
+
+    while (value >= 999.5 && units[unit + 1]) {
+        value /= 1024;
+        unit++;
+    }
+    g_string_append_printf(out, "%.3g ", value);
+    if (unit) {
+        g_string_append_printf(out, "%ci", units[unit]);
+    }
+    g_string_append_c(out, 'B');
+}
+
 static void print_value(GString *out, const ObjectProperty *p, json_t *v)
 {
-    if (json_is_string(v)) {
+    if (!strcmp(p->name, "addr") && json_is_integer(v) && p->kind == PROP_ANY) {
+        /* A PCI address is a number to clients, slot and function to people. */
+        int devfn = (int)json_integer_value(v);
+        g_string_append_printf(out, "%02x.%x", devfn >> 3 & 31, devfn & 7);
+    } else if (json_is_string(v)) {
         g_string_append_printf(out, "\"%s\"", json_string_value(v));
     } else if (json_is_boolean(v)) {
         g_string_append(out, json_is_true(v) ? "true" : "false");
     } else if (json_is_integer(v) && p->kind == PROP_SIZE) {
-        g_autofree char *text = g_format_size_full(json_integer_value(v), G_FORMAT_SIZE_IEC_UNITS);
-        g_string_append_printf(out, "%lld (%s)", (long long)json_integer_value(v), text);
+        g_string_append_printf(out, "%lld (", (long long)json_integer_value(v));
+        append_size(out, (uint64_t)json_integer_value(v));
+        g_string_append_c(out, ')');
     } else if (json_is_integer(v)) {
         g_string_append_printf(out, "%lld (0x%llx)", (long long)json_integer_value(v),
                                (long long)json_integer_value(v));

@@ -51,7 +51,7 @@ static void assert_fail(const char *line)
 
     g_autofree char *shown = g_strescape(line, NULL);
 
-    g_test_message("%s -> %s", shown, reply);
+    g_test_message("%s -> %.*s", shown, (int)strcspn(reply, "\n"), reply);
     g_assert_true(g_str_has_prefix(reply, "FAIL") || g_str_has_prefix(reply, "ERR"));
     g_assert_true(g_str_has_suffix(reply, "\n"));
     g_assert_true(strchr(reply, '\n') == reply + strlen(reply) - 1);
