@@ -30,11 +30,12 @@ typedef struct Settings {
 static QtestServer *qtest_server;
 
 /* Every option is reported with its own words in front, and ends the program if it is wrong. */
-static void require(bool ok, Error *err)
+/* By address: the call that sets the error and its use are arguments of one call, and their order is open. */
+static void require(bool ok, Error **err)
 {
     if (!ok) {
-        if (err) {
-            error_report_err(err);
+        if (*err) {
+            error_report_err(*err);
         }
         exit(1);
     }
@@ -261,7 +262,7 @@ static void apply_settings(Settings *s, const OptionUse *uses)
         bool help = false;
 
         error_location_push(u->location);
-        require(apply_simple(s, u, &help, &err), err);
+        require(apply_simple(s, u, &help, &err), &err);
         exit_after_help(help);
         note_flag(s, u);
         error_location_pop();
@@ -386,7 +387,7 @@ static void add_virtio_drives(void)
         if (d->interface == DRIVE_VIRTIO) {
             Error *err = NULL;
             json_t *options = json_pack("{s:s,s:s}", "driver", "virtio-blk-pci", "drive", d->id);
-            require(device_add(options, true, &err) != NULL, err);
+            require(device_add(options, true, &err) != NULL, &err);
             json_decref(options);
         }
     }
@@ -439,7 +440,7 @@ static void apply_all(const OptionUse *uses, ApplyOption *fn)
         Error *err = NULL;
 
         error_location_push(u->location);
-        require(fn(u, &err), err);
+        require(fn(u, &err), &err);
         error_location_pop();
     }
 }
@@ -448,7 +449,7 @@ static void create_objects(Settings *s)
 {
     for (guint i = 0; i < s->objects->len; i++) {
         Error *err = NULL;
-        require(user_creatable_add(g_ptr_array_index(s->objects, i), &err), err);
+        require(user_creatable_add(g_ptr_array_index(s->objects, i), &err), &err);
     }
     g_ptr_array_set_size(s->objects, 0);
 }
@@ -515,7 +516,7 @@ static void start_main_loop(void)
     Error *err = NULL;
     AioContext *ctx = aio_context_new(&cfg, &err);
 
-    require(ctx != NULL, err);
+    require(ctx != NULL, &err);
     aio_context_set_main(ctx);
     signals_setup();
 }
@@ -548,19 +549,19 @@ static void start(Settings *s, const OptionUse *uses)
     apply_settings(s, uses);
     device_globals_check();
     if (s->daemonize) {
-        require(daemon_start(&err), err);
+        require(daemon_start(&err), &err);
     }
     start_main_loop();
-    require(!s->pidfile || pidfile_create(s->pidfile, &err), err);
+    require(!s->pidfile || pidfile_create(s->pidfile, &err), &err);
     apply_all(uses, apply_device_help);
     start_monitors(s, uses);
     create_objects(s);
     apply_all(uses, apply_block);
     connect_block_to_machine();
-    require(machine_create(&err), err);
+    require(machine_create(&err), &err);
     apply_all(uses, apply_monitor);
     if (s->nographic && !s->has_monitor && !s->has_serial && !s->daemonize) {
-        require(open_monitor("stdio", false, false, &err), err);
+        require(open_monitor("stdio", false, false, &err), &err);
     }
     if (s->daemonize && chardev_uses_stdio()) {
         error_report("cannot use stdio with -daemonize");
