@@ -90,6 +90,11 @@ bool aio_kaio_get(AioContext *ctx, Error **errp)
     return true;
 }
 
+void aio_kaio_forget_ring(AioContext *ctx)
+{
+    ((AioKaio *)ctx->kaio)->ring = NULL;
+}
+
 bool aio_kaio_exists(const AioContext *ctx)
 {
     return ctx->kaio;

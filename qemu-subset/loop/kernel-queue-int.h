@@ -25,7 +25,10 @@ int aio_kaio_cancel_own(AioContext *ctx, struct iocb *iocb);
 /* Sleep until an event is there, for at most @timeout_ns (-1: no limit). */
 void aio_kaio_wait(AioContext *ctx, int64_t timeout_ns);
 
-/* The system calls, as the tests replace them. Return -errno. */
+/* For tests: as if the kernel's ring had an unknown layout. */
+void aio_kaio_forget_ring(AioContext *ctx);
+
+/* io_uring_setup(2); a weak symbol that tests replace. -errno on failure. */
 struct io_uring_params;
 int aio_uring_setup_call(unsigned int entries, struct io_uring_params *p);
 
