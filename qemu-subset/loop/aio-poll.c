@@ -140,6 +140,11 @@ static int64_t pass_wait(AioContext *ctx, bool blocking, int64_t *now)
     return *now - start;
 }
 
+bool aio_poll_is_nested(const AioContext *ctx)
+{
+    return ctx->depth > 1;
+}
+
 bool aio_poll(AioContext *ctx, bool blocking)
 {
     bool progress;

@@ -69,6 +69,8 @@ const char *aio_context_name(const AioContext *ctx);
 
 /* One pass; @blocking may sleep until something happens. Returns true if any handler, bottom half or timer ran. */
 bool aio_poll(AioContext *ctx, bool blocking);
+/* True in callbacks of a pass that began inside another pass: their caller is in the middle of something. */
+bool aio_poll_is_nested(const AioContext *ctx);
 
 /*
  * [any, signal handlers too] Make a sleeping aio_poll() of @ctx return (or the next one not sleep). Writes only if it sleeps

@@ -13,6 +13,7 @@ struct Chardev {
     int in_fd, out_fd; /* -1 while there is no peer */
     bool pollable;     /* regular files are not: they are written at once */
     int paused;
+    bool held; /* see chardev_hold_input() */
     const ChardevFrontend *fe;
     void *fe_opaque;
     GByteArray *pending; /* output that the peer did not take yet */

@@ -16,6 +16,12 @@ static ListNode all = {&all, &all};
 /* How long an exiting process waits for a reader that does not read. */
 #define FLUSH_TIMEOUT_MS 1000
 
+/* How soon held input is looked at again. */
+#define HOLD_NS 1000000
+
+static bool hold_all;
+static AioTimer hold_timer;
+
 static void update_watch(Chardev *c);
 
 /* Standard streams stay open: they are not ours. */
@@ -52,11 +58,61 @@ static void disconnect(Chardev *c)
     }
 }
 
+static bool must_hold(void)
+{
+    return hold_all || aio_poll_is_nested(aio_context_main());
+}
+
+static void arm_hold_timer(void)
+{
+    aio_timer_mod_ns(&hold_timer, clock_get_ns(CLOCK_TYPE_REALTIME) + HOLD_NS);
+}
+
+static void hold_over(void *opaque)
+{
+    Chardev *c;
+
+    if (must_hold()) {
+        arm_hold_timer();
+        return;
+    }
+    list_for_each(c, &all, link) {
+        if (c->held) {
+            c->held = false;
+            update_watch(c);
+        }
+    }
+}
+
+/* Not watched meanwhile: a level-triggered descriptor would keep the nested loop from sleeping. */
+static void hold(Chardev *c)
+{
+    if (!hold_timer.fn) {
+        aio_timer_init(&hold_timer, aio_context_main(), CLOCK_TYPE_REALTIME, hold_over, NULL);
+    }
+    c->held = true;
+    update_watch(c);
+    if (!aio_timer_pending(&hold_timer)) {
+        arm_hold_timer();
+    }
+}
+
+void chardev_hold_input(bool yes)
+{
+    hold_all = yes;
+}
+
 static void on_readable(void *opaque)
 {
     Chardev *c = opaque;
     uint8_t buf[65536];
-    ssize_t n = read(c->in_fd, buf, sizeof(buf));
+    ssize_t n;
+
+    if (must_hold()) {
+        hold(c);
+        return;
+    }
+    n = read(c->in_fd, buf, sizeof(buf));
 
     if (n > 0) {
         if (c->fe) {
@@ -106,7 +162,7 @@ static void on_writable(void *opaque)
 static void update_watch(Chardev *c)
 {
     AioContext *ctx = aio_context_main();
-    bool want_read = c->in_fd >= 0 && c->pollable && c->fe && !c->paused;
+    bool want_read = c->in_fd >= 0 && c->pollable && c->fe && !c->paused && !c->held;
     bool want_write = c->out_fd >= 0 && c->pollable && c->pending->len;
 
     if (c->in_fd >= 0 && c->in_fd == c->out_fd) {
@@ -401,5 +457,9 @@ void chardev_cleanup(void)
         }
         c->fe = NULL;
         chardev_free(c);
+    }
+    if (hold_timer.fn) {
+        aio_timer_del(&hold_timer);
+        hold_timer.fn = NULL;
     }
 }

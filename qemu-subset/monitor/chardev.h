@@ -42,6 +42,11 @@ void chardev_write(Chardev *c, const void *buf, size_t len);
 /* Stop and resume calls of read(); nests. */
 void chardev_pause(Chardev *c);
 void chardev_resume(Chardev *c);
+/*
+ * A client's command must not run in the middle of another one, nor of start-up: input is held back in nested passes of
+ * the main loop by itself, and as long as this says so. Nothing is lost; reading goes on a moment later.
+ */
+void chardev_hold_input(bool hold);
 /* Push out what is queued, waiting a moment for slow readers; then close everything and remove sockets. */
 void chardev_cleanup(void);
 /* A process that goes to the background cannot have stdio. */

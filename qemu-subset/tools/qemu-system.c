@@ -622,8 +622,11 @@ int main(int argc, char **argv)
         return 1;
     }
     register_everything();
+    chardev_hold_input(true);
     start(&s, uses);
+    chardev_hold_input(false);
     vm_main_loop();
+    chardev_hold_input(true);
     finish(&s);
     options_free(uses);
     return 0;
