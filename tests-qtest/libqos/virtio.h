@@ -115,6 +115,7 @@ typedef struct Vq {
     uint64_t desc, avail, used;
     bool event_idx;
     bool own_used_event; /* a test moves the event; otherwise each used element taken asks for the next interrupt */
+    bool corked; /* what is added becomes visible to the device with the next kick */
     uint16_t avail_idx; /* what the driver has made available */
     uint16_t last_used;
     uint16_t kicked; /* avail_idx at the last look at the device's event */

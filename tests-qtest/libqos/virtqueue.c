@@ -111,7 +111,11 @@ void vq_raw_avail_idx(Vq *vq, uint16_t idx)
 void vq_raw_avail(Vq *vq, uint16_t head)
 {
     ram_put_le16(vq, vq->avail + 4 + 2UL * ring_slot(vq, vq->avail_idx), head);
-    vq_raw_avail_idx(vq, vq->avail_idx + 1);
+    if (vq->corked) {
+        vq->avail_idx++;
+    } else {
+        vq_raw_avail_idx(vq, vq->avail_idx + 1);
+    }
 }
 
 static uint16_t take_desc(Vq *vq)
@@ -181,6 +185,9 @@ bool vq_kick(Vq *vq)
     uint16_t old = vq->kicked, new = vq->avail_idx;
     bool wanted;
 
+    if (vq->corked) {
+        vq_raw_avail_idx(vq, new);
+    }
     vq->kicked = new;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (vq->event_idx) {
