@@ -125,7 +125,11 @@ static void run_queue(Batch *b, unsigned int threshold)
 
 void batch_flush(AioSource *src)
 {
-    run_queue(container_of(src, Batch, source), 1);
+    Batch *b = container_of(src, Batch, source);
+
+    b->section_ends = true;
+    run_queue(b, 1);
+    b->section_ends = false;
 }
 
 void batch_add(Batch *b, EngineRequest *req)

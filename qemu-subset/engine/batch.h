@@ -48,7 +48,7 @@ struct Batch {
     unsigned int in_flight; /* in the kernel or in a worker */
     /* Refused for want of resources: nothing is handed over until something ends. Implies in_flight != 0. */
     bool blocked;
-    bool left_in_ring; /* io_uring: the kernel did not take all that hand_over() prepared */
+    bool section_ends; /* hand_over() is called at the end of a section, not because a limit was reached */
     bool node_limits; /* some queued request has a limit of its node */
     int64_t clock_ns; /* when the queue was last empty and got a request; 0 outside of sections */
     Fifo ending;      /* over, with the result in ->ret, but done() may not be called just now */

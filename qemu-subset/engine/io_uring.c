@@ -41,21 +41,13 @@ static void fill_sqe(struct io_uring_sqe *sqe, EngineRequest *req)
     sqe->user_data = user_data;
 }
 
-/* True if nothing is left in the ring. */
-static bool submit_ring(Batch *b)
-{
-    aio_uring_submit(b->source.ctx);
-    b->left_in_ring = aio_uring_queued(b->source.ctx);
-    return !b->left_in_ring;
-}
-
 static int uring_hand_over(Batch *b, unsigned int n)
 {
     AioContext *ctx = b->source.ctx;
     unsigned int i;
 
     /* What an earlier call could not submit goes first and alone: together the two might exceed the limit. */
-    if (b->left_in_ring && !submit_ring(b)) {
+    if (aio_uring_requests_queued(ctx) && (aio_uring_submit(ctx) < 0 || aio_uring_requests_queued(ctx))) {
         return -EAGAIN;
     }
     for (i = 0; i < n; i++) {
@@ -73,7 +65,11 @@ static int uring_hand_over(Batch *b, unsigned int n)
         return -EAGAIN;
     }
     /* Entries that the kernel does not take now stay in the ring, and the loop submits them when it waits. */
-    submit_ring(b);
+    if (b->section_ends && !b->queued) {
+        aio_uring_submit_soon(ctx);
+    } else {
+        aio_uring_submit(ctx);
+    }
     return (int)i;
 }
 

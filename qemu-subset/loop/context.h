@@ -119,6 +119,8 @@ void aio_handler_free(AioHandler *h);
 
 /* --- Kernel queues, as the loop sees them; absent ones are linked as stubs that say so --- */
 bool aio_uring_exists(const AioContext *ctx);
+/* There are completions that can be reaped without entering the kernel. */
+bool aio_uring_posted(const AioContext *ctx);
 /* Something prepared has not gone to the kernel. */
 bool aio_uring_unsubmitted(const AioContext *ctx);
 unsigned int aio_uring_in_flight(const AioContext *ctx);

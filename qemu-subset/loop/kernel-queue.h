@@ -27,6 +27,13 @@ struct io_uring *aio_uring_get(AioContext *ctx, Error **errp);
 struct io_uring_sqe *aio_uring_sqe(AioContext *ctx, AioCompletion *c);
 /* Submit prepared SQEs now. Returns the number accepted or -errno; what was not accepted stays queued in order. */
 int aio_uring_submit(AioContext *ctx);
+/*
+ * Submit at the end of a section: now, or where the io_uring monitor ends a pass, with the wait that comes next, which
+ * saves a system call.
+ */
+void aio_uring_submit_soon(AioContext *ctx);
+/* Requests (no watched descriptors) prepared and not yet taken by the kernel. */
+unsigned int aio_uring_requests_queued(AioContext *ctx);
 /* SQEs prepared and not yet submitted; free places in the queue. */
 unsigned int aio_uring_queued(AioContext *ctx);
 unsigned int aio_uring_space(AioContext *ctx);

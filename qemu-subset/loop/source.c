@@ -74,7 +74,12 @@ unsigned int aio_sources_reap(AioContext *ctx)
     if (ctx->kaio) {
         n += reaped(ctx, AIO_POLL_KAIO, aio_kaio_reap(ctx));
     }
-    if (ctx->uring) {
+    /*
+     * Linux AIO signals the notifier, whose poll in the ring then wants the kernel to be entered, only to say what is known
+     * already. So a ring that has nothing but that to offer is passed over while Linux AIO has completions, until the pass
+     * that looks at descriptors again.
+     */
+    if (ctx->uring && (!n || !ctx->skipped || aio_uring_posted(ctx))) {
         n += reaped(ctx, AIO_POLL_URING, aio_uring_reap(ctx));
     }
     for (int i = 0; i < AIO_SLOTS; i++) {

@@ -24,6 +24,11 @@ bool aio_uring_exists(const AioContext *ctx)
     return false;
 }
 
+bool aio_uring_posted(const AioContext *ctx)
+{
+    return false;
+}
+
 bool aio_uring_unsubmitted(const AioContext *ctx)
 {
     return false;
@@ -47,6 +52,15 @@ struct io_uring_sqe *aio_uring_sqe(AioContext *ctx, AioCompletion *c)
 int aio_uring_submit(AioContext *ctx)
 {
     return -ENOSYS;
+}
+
+void aio_uring_submit_soon(AioContext *ctx)
+{
+}
+
+unsigned int aio_uring_requests_queued(AioContext *ctx)
+{
+    return 0;
 }
 
 unsigned int aio_uring_queued(AioContext *ctx)

@@ -288,6 +288,18 @@ int aio_uring_submit(AioContext *ctx)
     return ret;
 }
 
+void aio_uring_submit_soon(AioContext *ctx)
+{
+    if (ctx->monitor != AIO_MONITOR_IO_URING || !ctx->depth) {
+        aio_uring_submit(ctx);
+    }
+}
+
+unsigned int aio_uring_requests_queued(AioContext *ctx)
+{
+    return ((AioUring *)ctx->uring)->unsubmitted;
+}
+
 struct io_uring_sqe *aio_uring_sqe_own(AioContext *ctx, AioCompletion *c)
 {
     AioUring *u = ctx->uring;
@@ -318,6 +330,11 @@ struct io_uring_sqe *aio_uring_sqe(AioContext *ctx, AioCompletion *c)
 }
 
 /* --- Completion --- */
+
+bool aio_uring_posted(const AioContext *ctx)
+{
+    return io_uring_cq_ready(&((AioUring *)ctx->uring)->ring);
+}
 
 bool aio_uring_ready(AioContext *ctx)
 {
