@@ -30,7 +30,6 @@ typedef struct Settings {
 static QtestServer *qtest_server;
 
 /* Every option is reported with its own words in front, and ends the program if it is wrong. */
-/* By address: the call that sets the error and its use are arguments of one call, and their order is open. */
 static void require(bool ok, Error **err)
 {
     if (!ok) {
