@@ -11,10 +11,15 @@
 
 /* --- stdio --- */
 
-static bool stdio_taken;
+static bool stdio_taken, stdio_forbidden;
 static struct termios saved_tty;
 static bool tty_changed;
 static int saved_flags;
+
+void chardev_forbid_stdio(void)
+{
+    stdio_forbidden = true;
+}
 
 static bool stdio_open(Chardev *c, const Opts *opts, Error **errp)
 {
@@ -23,6 +28,10 @@ static bool stdio_open(Chardev *c, const Opts *opts, Error **errp)
 
     if (err) {
         error_propagate(errp, err);
+        return false;
+    }
+    if (stdio_forbidden) {
+        error_setg(errp, "cannot use stdio with -daemonize");
         return false;
     }
     if (stdio_taken) {

@@ -287,18 +287,6 @@ bool chardev_is_tty(const Chardev *c)
     return c->backend == &chardev_stdio && isatty(0) && isatty(1);
 }
 
-bool chardev_uses_stdio(void)
-{
-    Chardev *c;
-
-    list_for_each (c, &all, link) {
-        if (c->backend == &chardev_stdio) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void chardev_free(Chardev *c)
 {
     if (c->backend->close) {

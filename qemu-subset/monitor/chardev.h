@@ -49,7 +49,7 @@ void chardev_resume(Chardev *c);
 void chardev_hold_input(bool hold);
 /* Push out what is queued, waiting a moment for slow readers; then close everything and remove sockets. */
 void chardev_cleanup(void);
-/* A process that goes to the background cannot have stdio. */
-bool chardev_uses_stdio(void);
+/* For a process that goes to the background: stdio devices fail from now on. */
+void chardev_forbid_stdio(void);
 
 #endif

@@ -78,8 +78,8 @@ static void hmp_object_add(json_t *args, GString *out)
     const char *text = arg(args, "object");
     json_t *options = text[0] == '{' ? qjson_parse(text, &err) : keyval_parse(text, "qom-type", NULL, &err);
 
-    if (options && text[0] != '{') {
-        json_t *typed = user_creatable_from_text(options, PROPERTY_TEXT_DEVICE, &err);
+    if (options) {
+        json_t *typed = user_creatable_check(options, text[0] == '{' ? PROPERTY_JSON : PROPERTY_TEXT_DEVICE, &err);
         json_decref(options);
         options = typed;
     }

@@ -128,11 +128,18 @@ json_t *object_get(Object *obj, const char *name, Error **errp);
 /* JSON of the client; wrong types give QEMU's texts. */
 bool object_set(Object *obj, const char *name, json_t *value, Error **errp);
 /* Where a text comes from; it decides the wording of conversion errors. */
-typedef enum PropertyText { PROPERTY_TEXT_OBJECT, PROPERTY_TEXT_DEVICE, PROPERTY_TEXT_HMP } PropertyText;
+typedef enum PropertyText {
+    PROPERTY_TEXT_OBJECT,
+    PROPERTY_TEXT_DEVICE,
+    PROPERTY_TEXT_HMP,
+    PROPERTY_JSON, /* not text: typed already */
+} PropertyText;
 /* Text of -object, -device, or HMP qom-set: converted by the kind of the property, then set. */
 bool object_set_text(Object *obj, const char *name, const char *text, PropertyText from, Error **errp);
 /* The conversion alone; new reference. PROP_ANY and strings stay text. */
 json_t *property_from_text(const ObjectProperty *prop, const char *text, PropertyText from, Error **errp);
+/* A typed value has the JSON type that the kind of the property demands, and fits it. */
+bool property_check(const ObjectProperty *prop, const json_t *value, Error **errp);
 
 /* Generic accessors for a member at prop->offset. */
 PropertyGetter object_get_bool, object_get_string, object_get_int64, object_get_uint16, object_get_uint32,
@@ -145,10 +152,10 @@ bool object_check_range(const ObjectProperty *prop, int64_t value, Error **errp)
 
 /* --- User-creatable objects --- */
 /*
- * The shape of -object's options (@from PROPERTY_TEXT_OBJECT) or those of HMP's object_add (PROPERTY_TEXT_DEVICE: its wording): id,
- * type and names known, texts converted. Returns typed options for user_creatable_add(), or NULL with @errp set.
+ * The shape of options: id, type and names known, texts converted and types right, worded for -object (@from PROPERTY_TEXT_OBJECT),
+ * HMP's object_add (PROPERTY_TEXT_DEVICE) or JSON. Returns typed options for user_creatable_add(), or NULL with @errp set.
  */
-json_t *user_creatable_from_text(json_t *options, PropertyText from, Error **errp);
+json_t *user_creatable_check(json_t *options, PropertyText from, Error **errp);
 /* @options holds qom-type, id and typed properties. Leaves nothing behind on failure. */
 bool user_creatable_add(json_t *options, Error **errp);
 bool user_creatable_del(const char *id, Error **errp);

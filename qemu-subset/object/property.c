@@ -152,8 +152,7 @@ static bool check_range(const ObjectProperty *p, json_int_t v, int64_t min, int6
     return true;
 }
 
-/* The value has the JSON type that the kind of the property demands, and fits it. */
-static bool check_value(const ObjectProperty *p, const json_t *v, Error **errp)
+bool property_check(const ObjectProperty *p, const json_t *v, Error **errp)
 {
     switch (p->kind) {
     case PROP_BOOL:
@@ -201,7 +200,7 @@ bool object_set(Object *obj, const char *name, json_t *value, Error **errp)
         error_setg(errp, "Property '%s.%s' is not writable", obj->type->name, name);
         return false;
     }
-    return check_value(p, value, errp) && p->set(obj, p, value, errp);
+    return property_check(p, value, errp) && p->set(obj, p, value, errp);
 }
 
 /* --- Text --- */

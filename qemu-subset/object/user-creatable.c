@@ -52,7 +52,15 @@ static bool is_frame_key(const char *key)
     return !strcmp(key, "qom-type") || !strcmp(key, "id");
 }
 
-json_t *user_creatable_from_text(json_t *options, PropertyText from, Error **errp)
+static json_t *check_one(const ObjectProperty *p, json_t *value, PropertyText from, Error **errp)
+{
+    if (from != PROPERTY_JSON && json_is_string(value)) {
+        return property_from_text(p, json_string_value(value), from, errp);
+    }
+    return property_check(p, value, errp) ? json_incref(value) : NULL;
+}
+
+json_t *user_creatable_check(json_t *options, PropertyText from, Error **errp)
 {
     g_autoptr(json_t) out = json_object();
     const char *key;
@@ -74,9 +82,7 @@ json_t *user_creatable_from_text(json_t *options, PropertyText from, Error **err
             error_setg(errp, from == PROPERTY_TEXT_OBJECT ? "Invalid parameter '%s'" : "Parameter '%s' is unexpected", key);
             return NULL;
         }
-        json_t *typed = json_is_string(value)
-                            ? property_from_text(p, json_string_value(value), from, errp)
-                            : json_incref(value);
+        json_t *typed = check_one(p, value, from, errp);
         if (!typed) {
             return NULL;
         }

@@ -149,13 +149,11 @@ static bool check_object(Settings *s, const char *arg, bool *help, Error **errp)
         json_decref(options);
         return ok;
     }
-    if (arg[0] != '{') {
-        json_t *typed = user_creatable_from_text(options, PROPERTY_TEXT_OBJECT, errp);
-        json_decref(options);
-        options = typed;
-        if (!options) {
-            return false;
-        }
+    json_t *typed = user_creatable_check(options, arg[0] == '{' ? PROPERTY_JSON : PROPERTY_TEXT_OBJECT, errp);
+    json_decref(options);
+    options = typed;
+    if (!options) {
+        return false;
     }
     const char *id = json_string_value(json_object_get(options, "id"));
     for (guint i = 0; id && i < s->objects->len; i++) {
@@ -549,6 +547,7 @@ static void start(Settings *s, const OptionUse *uses)
     device_globals_check();
     if (s->daemonize) {
         require(daemon_start(&err), &err);
+        chardev_forbid_stdio();
     }
     start_main_loop();
     require(!s->pidfile || pidfile_create(s->pidfile, &err), &err);
@@ -561,10 +560,6 @@ static void start(Settings *s, const OptionUse *uses)
     apply_all(uses, apply_monitor);
     if (s->nographic && !s->has_monitor && !s->has_serial && !s->daemonize) {
         require(open_monitor("stdio", false, false, &err), &err);
-    }
-    if (s->daemonize && chardev_uses_stdio()) {
-        error_report("cannot use stdio with -daemonize");
-        exit(1);
     }
     if (s->qtest_use) {
         error_location_push(s->qtest_use->location);

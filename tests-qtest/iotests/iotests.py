@@ -74,12 +74,15 @@ class Stream:
 class VM:
     """The binary under test; a context manager that ends it."""
 
+    count = 0
+
     def __init__(self, *args, machine='pc'):
         self.args = ['-nodefaults', '-display', 'none', '-accel', 'qtest', '-machine', machine, *args]
         self.events = []
 
     def __enter__(self):
-        tag = f'{os.getpid()}-{id(self)}'
+        VM.count += 1
+        tag = str(VM.count)
         self.qmp_stream = Stream(f'qmp-{tag}')
         self.qtest_stream = Stream(f'qtest-{tag}')
         command = [QEMU_PROG, '-chardev', f'socket,id=mon,path={self.qmp_stream.path}',
