@@ -40,19 +40,28 @@ static void wait_for_events(AioContext *ctx, int64_t timeout_ns)
     }
 }
 
+/* What was prepared in the ring must not wait for a pass that does not enter the kernel on its behalf. */
+static void submit_ring(AioContext *ctx)
+{
+    if (!ctx->uring || !aio_uring_unsubmitted(ctx)) {
+        return;
+    }
+    if (ctx->monitor == AIO_MONITOR_IO_URING) {
+        /* As a system call is due anyway, it takes the polls along. */
+        wait_for_events(ctx, 0);
+    } else {
+        aio_uring_submit(ctx);
+    }
+}
+
 /* There is work in user space: look at descriptors only now and then. */
 static void look_at_times(AioContext *ctx, bool completions)
 {
     ctx->skipped += completions ? COST_OF_COMPLETIONS : 1;
     if (ctx->skipped >= AIO_PASSES_WITHOUT_LOOK) {
         wait_for_events(ctx, 0);
-    } else if (ctx->uring && aio_uring_unsubmitted(ctx)) {
-        if (ctx->monitor == AIO_MONITOR_IO_URING) {
-            /* A submission is due anyway: it takes the polls along. */
-            wait_for_events(ctx, 0);
-        } else {
-            aio_uring_submit(ctx);
-        }
+    } else {
+        submit_ring(ctx);
     }
 }
 
@@ -103,8 +112,12 @@ static int64_t pass_wait(AioContext *ctx, bool blocking, int64_t *now)
 {
     int64_t start = 0, timeout = blocking ? pass_timeout(ctx) : 0;
     bool here = work_is_here(ctx), slept = false, measure = timeout && ctx->poll.max_ns;
-    bool completions = aio_adaptive_look(ctx);
+    bool completions;
 
+    if (ctx->monitor != AIO_MONITOR_IO_URING) {
+        submit_ring(ctx); /* that one submits and waits in one call */
+    }
+    completions = aio_adaptive_look(ctx);
     if (measure) {
         start = aio_now_ns();
     }
@@ -116,9 +129,7 @@ static int64_t pass_wait(AioContext *ctx, bool blocking, int64_t *now)
         bool found = false;
 
         if (ctx->poll_ns > 0 && ctx->poll.max_ns > 0) {
-            if (ctx->uring && aio_uring_unsubmitted(ctx)) {
-                aio_uring_submit(ctx);
-            }
+            submit_ring(ctx);
             found = aio_adaptive_poll(ctx, timeout);
             if (!found && timeout > 0) {
                 timeout = aio_timers_timeout(ctx);
