@@ -123,7 +123,7 @@ char *qmp_reply_line(Qmp *q)
     }
 }
 
-void qmp_send_raw(Qmp *q, const char *text)
+bool qmp_try_send(Qmp *q, const char *text)
 {
     size_t len = strlen(text);
 
@@ -131,12 +131,20 @@ void qmp_send_raw(Qmp *q, const char *text)
         ssize_t n = send(q->fd, text, len, MSG_NOSIGNAL);
 
         if (n < 0 && errno != EINTR) {
-            qos_die("QMP: send: %s", g_strerror(errno));
+            return false;
         }
         if (n > 0) {
             text += n;
             len -= (size_t)n;
         }
+    }
+    return true;
+}
+
+void qmp_send_raw(Qmp *q, const char *text)
+{
+    if (!qmp_try_send(q, text)) {
+        qos_die("QMP: send: %s", g_strerror(errno));
     }
 }
 

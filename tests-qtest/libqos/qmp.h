@@ -30,6 +30,8 @@ char *qmp_must_fail(Qmp *q, const char *name, const char *args_fmt, ...);
 
 /* Send text as it is; the reply is read with qmp_reply_line(). */
 void qmp_send_raw(Qmp *q, const char *text);
+/* False if the peer has gone. */
+bool qmp_try_send(Qmp *q, const char *text);
 /* Next line that is not an event, without its line end; free with g_free(). NULL at end of file. */
 char *qmp_reply_line(Qmp *q);
 /* Next line of any kind with its line end ("\r\n" where that is kept); NULL at end of file. */

@@ -187,12 +187,23 @@ static QTest *start_with(const QTestOpts *o, const char *args, bool qtest_accel,
 
 static bool ended_during_init(QTest *t, char **why)
 {
-    g_autofree char *line = NULL;
+    static const char *const step[] = {NULL, "{\"execute\": \"qmp_capabilities\"}\n"};
+    static const char *const expect[] = {"\"QMP\"", "\"return\""};
 
-    /* Devices are made after the sockets: only the greeting says that the whole command line was good. */
-    line = qmp_reply_line(t->qmp);
-    if (line && strstr(line, "\"QMP\"")) {
-        return false;
+    /* Devices are made after the sockets are there: only an answer says that the whole command line was good. */
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *line = NULL;
+
+        if (step[i] && !qmp_try_send(t->qmp, step[i])) {
+            break;
+        }
+        line = qmp_reply_line(t->qmp);
+        if (!line || !strstr(line, expect[i])) {
+            break;
+        }
+        if (i == 1) {
+            return false;
+        }
     }
     child_wait(t->child, qos_hang_ms());
     *why = child_stderr(t->child);
@@ -232,7 +243,6 @@ QTest *qt_try_start(const QTestOpts *opts, const char *args, char **why)
     if (!t) {
         return NULL;
     }
-    json_decref(qmp_must(t->qmp, "qmp_capabilities", NULL));
     answer = qt_command(t, "endianness");
     if (strcmp(answer, "OK little")) {
         qos_die("endianness: %s", answer);
