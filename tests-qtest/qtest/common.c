@@ -175,3 +175,59 @@ void add_case(GTestDataFunc fn, gconstpointer data, const char *fmt, ...)
     va_end(ap);
     g_test_add_data_func(path, data, fn);
 }
+
+QTest *start_none(const char *fmt, ...)
+{
+    QTestOpts o = {.machine = "none"};
+    g_autofree char *args = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    args = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    return qt_start_opts(&o, args);
+}
+
+char *refusal(const char *fmt, ...)
+{
+    QTestOpts o = {.machine = "none"};
+    g_autofree char *args = NULL;
+    char *why = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    args = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    if (qt_try_start(&o, args, &why)) {
+        qos_die("'%s' was accepted", args);
+    }
+    return why;
+}
+
+json_int_t iothread_get(QTest *t, const char *id, const char *prop)
+{
+    g_autofree char *path = g_strdup_printf("/objects/%s", id);
+    json_t *v = qmp_must(t->qmp, "qom-get", "{s:s,s:s}", "path", path, "property", prop);
+    json_int_t n = json_integer_value(v);
+
+    g_assert_true(json_is_integer(v));
+    json_decref(v);
+    return n;
+}
+
+void check_stderr(const char *text, const char *message)
+{
+    g_autofree char *line = g_strconcat(": ", message, "\n", NULL);
+
+    if (!strstr(text, line)) {
+        qos_die("expected '...%s' on stderr, got: %s", line, text);
+    }
+}
+
+void assert_no_object(QTest *t)
+{
+    g_autofree char *err =
+        qmp_must_fail(t->qmp, "qom-get", "{s:s,s:s}", "path", "/objects/i0", "property", "type");
+
+    g_assert_cmpstr(err, ==, "DeviceNotFound: Device '/objects/i0' not found");
+}

@@ -31,7 +31,22 @@ void image_read(const char *path, uint64_t off, void *buf, size_t len);
 /* True if aio=@aio works here with cache.direct=@direct; tells g_test_skip() why otherwise. */
 bool engine_usable(const char *aio, bool direct);
 
-/* g_test_add_data_func_full() under a formatted path; @data is freed with g_free() if @own. */
+/* The ways to make an object. */
+typedef enum Way { WAY_QMP, WAY_HMP, WAY_CLI, WAY_CLI_JSON, N_WAYS } Way;
+#define WAY_NAMES {"object-add", "object_add", "command-line", "command-line-json"}
+
+/* Start with "-machine none". */
+QTest *start_none(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+/* The same for a start that must fail; returns stderr, free with g_free(). */
+char *refusal(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+/* @text has a line that ends with ": @message"; dies otherwise. */
+void check_stderr(const char *text, const char *message);
+/* An integer property of /objects/@id. */
+json_int_t iothread_get(QTest *t, const char *id, const char *prop);
+/* There is no /objects/i0: a refused creation leaves nothing behind. */
+void assert_no_object(QTest *t);
+
+/* g_test_add_data_func() under a formatted path. */
 void add_case(GTestDataFunc fn, gconstpointer data, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
 #endif
