@@ -15,7 +15,7 @@ typedef void HmpFn(json_t *args, GString *out);
 typedef struct HmpCommand {
     const char *name; /* "stop|s": aliases after '|'; "info block" for a sub-command of info */
     /*
-     * Arguments, comma separated NAME:TYPE: s a word, S the rest of the line, i an integer expression, o a size (bytes, with suffix
+     * Arguments, comma separated NAME:TYPE: s a word, B the name of a block device, S the rest of the line, i an integer expression, o a size (bytes, with suffix
      * M by default), b on|off, -x a flag (true when given). A '?' after the type makes it optional.
      */
     const char *args;

@@ -31,7 +31,7 @@ typedef struct Drive {
     ListNode link;
     DriveInterface interface;
     unsigned int bus, unit;
-    char *id;
+    char *id, *params; /* its name, and the text that it was made from */
     BlockBackend *blk;
     bool cdrom;
 } Drive;

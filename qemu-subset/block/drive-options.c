@@ -3,47 +3,13 @@
 #include "block/drive-options.h"
 
 #include "block/inspect.h"
+#include "block/internal.h"
 #include "qapi/qapi-visit-block.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
 /* --- Option trees; leaves are strings, as on the command line --- */
-
-/* What a json: file name holds has types: write its leaves as text. */
-static json_t *stringify(const json_t *v)
-{
-    const char *key;
-    json_t *out, *member;
-    size_t i;
-
-    switch (json_typeof(v)) {
-    case JSON_OBJECT:
-        out = json_object();
-        json_object_foreach((json_t *)v, key, member) {
-            json_object_set_new(out, key, stringify(member));
-        }
-        return out;
-    case JSON_ARRAY:
-        out = json_array();
-        json_array_foreach((json_t *)v, i, member) {
-            json_array_append_new(out, stringify(member));
-        }
-        return out;
-    case JSON_TRUE:
-        return json_string("on");
-    case JSON_FALSE:
-        return json_string("off");
-    case JSON_INTEGER:
-        return json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(v));
-    case JSON_REAL:
-        return json_sprintf("%.17g", json_real_value(v));
-    case JSON_NULL:
-        return json_string("");
-    default:
-        return json_string(json_string_value(v));
-    }
-}
 
 static bool append_option(void *opaque, const char *name, const char *value, Error **errp)
 {
@@ -87,16 +53,33 @@ static char *protocol_of(const char *name)
     return name[n] == ':' ? g_strndup(name, n) : NULL;
 }
 
+static bool check_null_name(const char *driver, const char *name, Error **errp)
+{
+    g_autofree char *only = g_strconcat(driver, "://", NULL);
+
+    if (strcmp(name, only)) {
+        error_setg(errp, "The only allowed filename for this driver is '%s'", only);
+        return false;
+    }
+    return true;
+}
+
 /* Set driver and filename of @o, a protocol node, from the file name @name. */
 static bool apply_filename(json_t *o, const char *name, Error **errp)
 {
     g_autofree char *proto = protocol_of(name);
     const BlockDriver *drv;
 
+    if (json_object_get(o, "filename")) {
+        error_setg(errp, "Can't specify 'file' and 'filename' options at the same time");
+        return false;
+    }
     if (json_object_get(o, "driver")) {
         /* The driver was said: the name means what that driver makes of it. */
-        if (g_str_has_prefix(json_string_value(json_object_get(o, "driver")), "null-")) {
-            return true;
+        const char *driver = json_string_value(json_object_get(o, "driver"));
+
+        if (g_str_has_prefix(driver, "null-")) {
+            return check_null_name(driver, name, errp);
         }
         set_default(o, "filename", g_str_has_prefix(name, "file:") ? name + strlen("file:") : name);
         return true;
@@ -114,9 +97,10 @@ static bool apply_filename(json_t *o, const char *name, Error **errp)
         return false;
     }
     set_default(o, "driver", proto);
-    if (!g_str_has_prefix(proto, "null-")) {
-        set_default(o, "filename", name + strlen(proto) + 1);
+    if (g_str_has_prefix(proto, "null-")) {
+        return check_null_name(proto, name, errp);
     }
+    set_default(o, "filename", name + strlen(proto) + 1);
     return true;
 }
 
@@ -130,32 +114,35 @@ static bool merge_json(json_t *o, const char *text, Error **errp)
         error_setg(errp, "Could not parse the JSON options: %s", err ? error_get_pretty(err) : "not an object");
         return false;
     }
-    strings = stringify(json);
+    strings = block_options_as_text(json);
     json_object_update_missing(o, strings);
     return true;
 }
 
 /* --- Guessing the format --- */
 
-static BlockdevOptions *visit_options(json_t *o, Error **errp)
-{
-    g_autoptr(Visitor) v = visitor_input_new(o, QAPI_KEYVAL);
-    BlockdevOptions *out = NULL;
-
-    visit_type_BlockdevOptions(v, NULL, &out, errp);
-    return out;
-}
-
-/* QEMU's words for an option that the driver does not have. */
+/* QEMU's words for an option that the driver does not have, and for a value that is none of those allowed. */
 static void reword(const json_t *o, Error **errp)
 {
     static const char before[] = "Parameter '", after[] = "' is unexpected";
+    static const char bad_value[] = "' does not accept value '";
     const char *text = error_get_pretty(*errp);
     g_autofree char *name = NULL;
     const char *driver = json_string_value(json_object_get(o, "driver"));
     const BlockDriver *drv;
 
-    if (!g_str_has_prefix(text, before) || !g_str_has_suffix(text, after)) {
+    if (!g_str_has_prefix(text, before)) {
+        return;
+    }
+    if (strstr(text, bad_value)) {
+        g_autofree char *value = g_strdup(strstr(text, bad_value) + strlen(bad_value));
+
+        value[strcspn(value, "'")] = '\0';
+        g_clear_pointer(errp, error_free);
+        error_setg(errp, "invalid parameter value: %s", value);
+        return;
+    }
+    if (!g_str_has_suffix(text, after)) {
         return;
     }
     name = g_strndup(text + strlen(before), strlen(text) - strlen(before) - strlen(after));
@@ -172,20 +159,41 @@ static void reword(const json_t *o, Error **errp)
     }
 }
 
-static BlockNode *open_tree(json_t *o, bool probed, Error **errp)
+static BlockdevOptions *visit_options(json_t *o, Error **errp)
 {
-    g_autoptr(BlockdevOptions) options = NULL;
+    g_autoptr(Visitor) v = visitor_input_new(o, QAPI_KEYVAL);
+    BlockdevOptions *out = NULL;
     Error *err = NULL;
-    BlockNode *node;
 
-    options = visit_options(o, &err);
-    if (!options) {
+    if (!visit_type_BlockdevOptions(v, NULL, &out, &err)) {
         reword(o, &err);
         error_propagate(errp, err);
+    }
+    return out;
+}
+
+/* Names made of options show them as they were typed. */
+static void show_text(BlockNode *node)
+{
+    BlockChild *c;
+
+    node->text_options = true;
+    list_for_each(c, &node->children, in_parent) {
+        if (!c->node->monitor_owned) {
+            show_text(c->node);
+        }
+    }
+    block_refresh_filename(node);
+}
+
+BlockNode *drive_open_tree(json_t *o, bool probed, Error **errp)
+{
+    g_autoptr(BlockdevOptions) options = visit_options(o, errp);
+
+    if (!options) {
         return NULL;
     }
-    node = probed ? block_open_probed(options, errp) : block_open(options, errp);
-    return node;
+    return probed ? block_open_probed(options, errp) : block_open(options, errp);
 }
 
 /* Read the beginning of the node that @o, options of a protocol, describes. Returns a format's name or NULL. */
@@ -198,7 +206,7 @@ static const char *guess_format(json_t *o, Error **errp)
     struct iovec v;
 
     json_object_set_new(copy, "read-only", json_string("on"));
-    node = open_tree(copy, false, errp);
+    node = drive_open_tree(copy, false, errp);
     if (!node) {
         return NULL;
     }
@@ -249,6 +257,9 @@ static bool prepare_child(json_t *o, const char *file, Error **errp)
     if (file && !apply_filename(child, file, errp)) {
         return false;
     }
+    if (json_is_object(json_object_get(child, "file")) && !prepare_child(child, NULL, errp)) {
+        return false;
+    }
     if (!json_object_get(child, "driver")) {
         const char *name = json_string_value(json_object_get(child, "filename"));
 
@@ -264,57 +275,68 @@ static bool prepare_child(json_t *o, const char *file, Error **errp)
     return true;
 }
 
+/* Set @o's driver to what its child looks like. */
+static bool guess_driver(json_t *o, bool *probed, Error **errp)
+{
+    json_t *child = json_object_get(o, "file");
+    const char *guess = json_is_object(child) ? guess_format(child, errp) : "raw";
+
+    if (!guess) {
+        return false;
+    }
+    if (!block_find_driver(guess)) {
+        error_setg(errp, "Unknown driver '%s'", guess);
+        return false;
+    }
+    json_object_set_new(o, "driver", json_string(guess));
+    *probed = !strcmp(guess, "raw");
+    return true;
+}
+
+/* Complete @o with what @file and defaults say. */
+static bool prepare(json_t *o, const char *file, bool *probed, Error **errp)
+{
+    const char *driver = json_string_value(json_object_get(o, "driver"));
+    const BlockDriver *drv = driver ? block_find_driver(driver) : NULL;
+
+    if (driver && !drv) {
+        error_setg(errp, "Unknown driver '%s'", driver);
+        return false;
+    }
+    if (drv && drv->is_protocol) {
+        return !file || apply_filename(o, file, errp);
+    }
+    return prepare_child(o, file, errp) && (drv || guess_driver(o, probed, errp));
+}
+
 BlockNode *drive_open_node(Opts *opts, const char *file, const char *format, Error **errp)
 {
+    g_autofree char *detect_zeroes = opts_take(opts, "detect-zeroes");
     g_autoptr(json_t) o = options_tree(opts, errp);
-    const char *driver;
-    const BlockDriver *drv;
-    bool probed = false;
+    bool probed = false, typed = file && g_str_has_prefix(file, "json:");
     BlockNode *node;
 
-    if (!o) {
+    if (!o || (typed && !merge_json(o, file + strlen("json:"), errp))) {
         return NULL;
-    }
-    if (file && g_str_has_prefix(file, "json:")) {
-        if (!merge_json(o, file + strlen("json:"), errp)) {
-            return NULL;
-        }
-        file = NULL;
     }
     if (format) {
         json_object_set_new(o, "driver", json_string(format));
     }
-    driver = json_string_value(json_object_get(o, "driver"));
-    drv = driver ? block_find_driver(driver) : NULL;
-    if (driver && !drv) {
-        error_setg(errp, "Unknown driver '%s'", driver);
+    if (!prepare(o, typed ? NULL : file, &probed, errp)) {
         return NULL;
     }
-    if (drv && drv->is_protocol) {
-        if (file && !apply_filename(o, file, errp)) {
-            return NULL;
-        }
-        return open_tree(o, false, errp);
-    }
-    if (!prepare_child(o, file, errp)) {
+    node = drive_open_tree(o, probed, errp);
+    if (!node) {
         return NULL;
     }
-    if (!drv) {
-        const char *guess = json_is_object(json_object_get(o, "file")) ? guess_format(json_object_get(o, "file"), errp)
-                                                                       : "raw";
-
-        if (!guess) {
-            return NULL;
-        }
-        if (!block_find_driver(guess)) {
-            error_setg(errp, "Unknown driver '%s'", guess);
-            return NULL;
-        }
-        json_object_set_new(o, "driver", json_string(guess));
-        probed = !strcmp(guess, "raw");
+    if (detect_zeroes) {
+        /* Unlike -blockdev, -drive does not want discard=unmap with it; the node then keeps to zeroes that allocate. */
+        node->detect_zeroes = (uint8_t)qapi_enum_parse(&BlockdevDetectZeroesOptions_lookup, detect_zeroes, 0, NULL);
     }
-    node = open_tree(o, probed, errp);
-    if (node && probed && !node->read_only) {
+    if (!typed) {
+        show_text(node);
+    }
+    if (probed && !node->read_only) {
         warn_probed(node);
     }
     return node;

@@ -11,5 +11,7 @@
  * are left in @opts. Main thread. NULL with @errp set on failure.
  */
 BlockNode *drive_open_node(Opts *opts, const char *file, const char *format, Error **errp);
+/* Open the node that @o, with strings for leaves, describes; complaints in the words of -drive. */
+BlockNode *drive_open_tree(json_t *o, bool probed, Error **errp);
 
 #endif

@@ -44,6 +44,7 @@ void drive_free(Drive *drive)
         blk_unref(drive->blk);
     }
     g_free(drive->id);
+    g_free(drive->params);
     g_free(drive);
 }
 
@@ -174,7 +175,7 @@ static void make_id(Drive *d, const char *id)
     } else if (interfaces[d->interface].units_per_bus) {
         d->id = g_strdup_printf("%s%u%s%u", name, d->bus, d->cdrom ? "-cd" : "-hd", d->unit);
     } else {
-        d->id = g_strdup_printf("%s%s%u", name, d->cdrom ? "-cd" : "", d->unit);
+        d->id = g_strdup_printf("%s%u", name, d->unit);
     }
 }
 
@@ -320,9 +321,6 @@ static bool parse_read_only(Opts *opts, bool cdrom, Error **errp)
     } else if (!value && cdrom) {
         opts_set(opts, "read-only", "on");
     }
-    if (!opts_get(opts, "auto-read-only")) {
-        opts_set(opts, "auto-read-only", "on");
-    }
     value = opts_get(opts, "read-only");
     return !value || opt_value_bool("read-only", value, &flag, errp);
 }
@@ -340,8 +338,7 @@ static bool take_bool(Opts *opts, const char *name, bool *value, Error **errp)
 static bool empty_drive(const Opts *opts)
 {
     g_autoptr(json_t) left = opts_to_json(opts);
-    static const char *const neutral[] = { "read-only",     "auto-read-only", "cache.direct", "cache.no-flush", "aio",
-                                           "detect-zeroes", "discard",        NULL };
+    static const char *const neutral[] = { "read-only", "aio", "detect-zeroes", NULL };
     const char *key;
     json_t *value;
 
@@ -375,6 +372,9 @@ static bool open_medium(Drive *d, Opts *opts, Error **errp)
             error_setg(errp, "Must specify either driver or file");
             return false;
         }
+    }
+    if (!opts_get(opts, "auto-read-only")) {
+        opts_set(opts, "auto-read-only", "on");
     }
     node = drive_open_node(opts, file, format ? format : driver, errp);
     if (!node) {
@@ -432,6 +432,7 @@ Drive *drive_new(const char *params, DriveInterface default_interface, bool *hel
         return NULL;
     }
     d = g_new0(Drive, 1);
+    d->params = g_strdup(params);
     list_init(&d->link);
     if (!drive_fill(d, opts, default_interface, errp)) {
         drive_free(d);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* HMP commands of the block layer. Main thread. */
 #include "block/commands.h"
+#include "block/drive-options.h"
 #include "block/internal.h"
 
 #include "qapi/keyval.h"
@@ -168,16 +169,20 @@ static void hmp_block_resize(json_t *args, GString *out)
     }
 }
 
+/* As blockdev-add, but with options that nobody has checked yet. */
 static void add_node(const char *opts, GString *out)
 {
-    g_autoptr(json_t) json = NULL;
     Error *err = NULL;
+    g_autoptr(json_t) json = keyval_parse(opts, NULL, NULL, &err);
 
-    json = keyval_parse(opts, NULL, NULL, &err);
     if (json && !json_object_get(json, "node-name")) {
         error_setg(&err, "'node-name' needs to be specified");
     } else if (json) {
-        blockdev_add_option(opts, &err);
+        BlockNode *node = drive_open_tree(json, false, &err);
+
+        if (node) {
+            node->monitor_owned = true;
+        }
     }
     if (err) {
         hmp_error(out, err);
@@ -244,9 +249,9 @@ const HmpCommand block_hmp_commands[] = {
     { "info block", "nodes:-n,verbose:-v,device:s?", "[-n] [-v] [device]", "show info of one block device or all block devices",
       hmp_info_block },
     { "info blockstats", "", "", "show block device statistics", hmp_info_blockstats },
-    { "block_resize", "device:s,size:o", "device size", "resize a block image", hmp_block_resize },
+    { "block_resize", "device:B,size:o", "device size", "resize a block image", hmp_block_resize },
     { "drive_add", "node:-n,pci_addr:s,opts:s", "[-n] [[<domain>:]<bus>:]<slot> opts", "add a drive without a device",
       hmp_drive_add },
-    { "drive_del", "id:s", "device", "take the medium from a drive and forget its name", hmp_drive_del },
+    { "drive_del", "id:B", "device", "take the medium from a drive and forget its name", hmp_drive_del },
     { 0 },
 };

@@ -14,6 +14,8 @@
 extern ListNode block_all_nodes;
 /* Compute node->filename from the node and its children. */
 void block_refresh_filename(BlockNode *node);
+/* A copy of @v whose leaves are text, as on a command line. */
+json_t *block_options_as_text(const json_t *v);
 /* The options that define what the node shows, with "driver" and children; new reference. */
 json_t *block_full_options(BlockNode *node);
 

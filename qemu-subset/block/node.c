@@ -90,11 +90,51 @@ static bool check_name(const BlockNode *node, const char *name, Error **errp)
 
 /* --- File names --- */
 
+json_t *block_options_as_text(const json_t *v)
+{
+    const char *key;
+    json_t *out, *member;
+    size_t i;
+
+    switch (json_typeof(v)) {
+    case JSON_OBJECT:
+        out = json_object();
+        json_object_foreach((json_t *)v, key, member) {
+            json_object_set_new(out, key, block_options_as_text(member));
+        }
+        return out;
+    case JSON_ARRAY:
+        out = json_array();
+        json_array_foreach((json_t *)v, i, member) {
+            json_array_append_new(out, block_options_as_text(member));
+        }
+        return out;
+    case JSON_TRUE:
+        return json_string("on");
+    case JSON_FALSE:
+        return json_string("off");
+    case JSON_INTEGER:
+        return json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(v));
+    case JSON_REAL:
+        return json_sprintf("%.17g", json_real_value(v));
+    case JSON_NULL:
+        return json_string("");
+    default:
+        return json_string(json_string_value(v));
+    }
+}
+
 json_t *block_full_options(BlockNode *node)
 {
     json_t *o = node->drv->strong_options ? node->drv->strong_options(node) : json_object();
     BlockChild *c;
 
+    if (node->text_options) {
+        json_t *text = block_options_as_text(o);
+
+        json_decref(o);
+        o = text;
+    }
     json_object_set_new(o, "driver", json_string(node->drv->format_name));
     list_for_each(c, &node->children, in_parent) {
         json_object_set_new(o, c->role, block_full_options(c->node));

@@ -60,6 +60,7 @@ struct BlockNode {
     int quiesce; /* drained sections that hold it */
     bool monitor_owned; /* made by blockdev-add and not yet deleted */
     bool probed;        /* raw because nothing else was recognised: sector 0 must not start to look like another format */
+    bool text_options;  /* json: file names show values as the text that they were given as */
     GArray *contexts;   /* BlockNodeContext: who may submit; changed under serial.lock */
     BlockSerial serial; /* serial.c */
 };

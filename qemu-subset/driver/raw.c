@@ -29,13 +29,26 @@ static bool check_range(const BlockNode *node, const RawState *s, Error **errp)
     return false;
 }
 
+static bool check_sign(const char *name, int64_t value, Error **errp)
+{
+    if (value < 0) {
+        error_setg(errp, "Value '%" PRId64 "' is out of range for parameter '%s'", value, name);
+        return false;
+    }
+    return true;
+}
+
 static int raw_open(BlockNode *node, const BlockdevOptions *opts, Error **errp)
 {
     const BlockdevOptionsRaw *o = &opts->u.raw;
     RawState *s = node->state;
-    BlockNode *child = block_open_ref(node, o->file, errp);
+    BlockNode *child;
     int ret;
 
+    if ((o->has_offset && !check_sign("offset", o->offset, errp)) || (o->has_size && !check_sign("size", o->size, errp))) {
+        return -EINVAL;
+    }
+    child = block_open_ref(node, o->file, errp);
     if (!child) {
         return -EINVAL;
     }
@@ -44,9 +57,9 @@ static int raw_open(BlockNode *node, const BlockdevOptions *opts, Error **errp)
     if (ret < 0) {
         return ret;
     }
-    node->forward_offset = o->has_offset ? o->offset : 0;
+    node->forward_offset = o->has_offset ? (uint64_t)o->offset : 0;
     s->has_size = o->has_size;
-    s->size = o->size;
+    s->size = (uint64_t)o->size;
     if (node->auto_read_only && child->read_only) {
         node->read_only = true;
     }

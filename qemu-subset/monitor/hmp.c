@@ -129,8 +129,9 @@ static char *take_word(const char **p)
 static bool bad_argument(const HmpCommand *cmd, GString *out, const char *what)
 {
     g_autofree char *name = g_strndup(cmd->name, strcspn(cmd->name, "|"));
+    const char *own = g_str_has_prefix(name, INFO_PREFIX) ? name + strlen(INFO_PREFIX) : name;
 
-    g_string_append_printf(out, "%s: %s\nTry \"help %s\" for more information\n", name, what, name);
+    g_string_append_printf(out, "%s: %s\nTry \"help %s\" for more information\n", own, what, name);
     return false;
 }
 
@@ -212,7 +213,9 @@ static bool parse_one(const HmpCommand *cmd, const char *spec, const char **p, j
         word = take_word(p);
     }
     if (!word) {
-        return optional || bad_argument(cmd, out, type == 'i' ? "integer expected" : "string expected");
+        return optional || bad_argument(cmd, out, type == 'i'   ? "integer expected"
+                                                  : type == 'B' ? "block device name expected"
+                                                                : "string expected");
     }
     return take_typed(cmd, name, type, word, args, out);
 }

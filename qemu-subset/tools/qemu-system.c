@@ -384,17 +384,23 @@ static void add_virtio_drives(void)
         if (d->interface == DRIVE_VIRTIO) {
             Error *err = NULL;
             json_t *options = json_pack("{s:s,s:s}", "driver", "virtio-blk-pci", "drive", d->id);
+            g_autofree char *location = g_strdup_printf("-drive %s", d->params);
+            error_location_push(location);
             require(device_add(options, true, &err) != NULL, &err);
+            error_location_pop();
             json_decref(options);
         }
     }
 }
 
-static bool apply_block(const OptionUse *u, Error **errp)
+static bool apply_blockdev(const OptionUse *u, Error **errp)
+{
+    return u->id != OPTION_BLOCKDEV || blockdev_add_option(u->arg, errp);
+}
+
+static bool apply_drives(const OptionUse *u, Error **errp)
 {
     switch (u->id) {
-    case OPTION_BLOCKDEV:
-        return blockdev_add_option(u->arg, errp);
     case OPTION_DRIVE:
         return apply_drive(u, errp);
     case OPTION_DISK:
@@ -554,7 +560,8 @@ static void start(Settings *s, const OptionUse *uses)
     apply_all(uses, apply_device_help);
     start_monitors(s, uses);
     create_objects(s);
-    apply_all(uses, apply_block);
+    apply_all(uses, apply_blockdev);
+    apply_all(uses, apply_drives);
     connect_block_to_machine();
     require(machine_create(&err), &err);
     apply_all(uses, apply_monitor);
