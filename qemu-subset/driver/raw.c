@@ -137,9 +137,13 @@ static json_t *raw_strong_options(BlockNode *node)
 static char *raw_plain_filename(BlockNode *node)
 {
     const RawState *s = node->state;
-    const char *name = node->file->node->filename;
+    const BlockNode *child = node->file->node;
 
-    return node->forward_offset || s->has_size || g_str_has_prefix(name, "json:") ? NULL : g_strdup(name);
+    /* The name alone opens as raw over a protocol, and all of it. */
+    if (node->forward_offset || s->has_size || !child->drv->is_protocol || g_str_has_prefix(child->filename, "json:")) {
+        return NULL;
+    }
+    return g_strdup(child->filename);
 }
 
 const BlockDriver block_driver_raw = {
