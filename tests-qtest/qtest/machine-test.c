@@ -167,19 +167,26 @@ static void test_stop_cont(void)
     json_decref(qmp_must(t->qmp, "cont", NULL));
     g_assert_cmpuint(qmp_events_pending(t->qmp, "RESUME"), ==, 1);
     Vblk *b = drive(t);
-    submit_reads(b, 64);
+    VblkReq *reqs[64];
+    for (int i = 0; i < 64; i++) {
+        reqs[i] = vblk_add(b, 0, BLK_T_IN, 0, NULL, 4096, NULL);
+    }
+    vblk_kick(b, 0);
     json_decref(qmp_must(t->qmp, "stop", NULL));
     g_assert_cmpuint(qmp_events_pending(t->qmp, "STOP"), ==, 1);
     g_assert_cmpstr(status(t), ==, "paused");
     /* What was in flight is done when stop returns. */
     g_assert_cmpuint(vblk_reap(b, 0), ==, 64);
+    for (int i = 0; i < 64; i++) {
+        g_assert_cmpint(vblk_finish(reqs[i], NULL), ==, BLK_S_OK);
+    }
     json_decref(qmp_must(t->qmp, "stop", NULL));
     g_assert_cmpuint(qmp_events_pending(t->qmp, "STOP"), ==, 1);
     json_decref(qmp_must(t->qmp, "cont", NULL));
     g_assert_cmpstr(status(t), ==, "running");
     g_autofree char *running = qmp_hmp(t->qmp, "info status");
     g_assert_cmpstr(running, ==, "VM status: running\r\n");
-    forget(b, t);
+    vblk_free(b);
     qt_stop(t);
 }
 
