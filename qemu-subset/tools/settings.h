@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the command line asked for, beyond what the rooms keep themselves. */
+#ifndef TOOLS_SETTINGS_H
+#define TOOLS_SETTINGS_H
+
+#include "tools/options.h"
+
+#include <glib.h>
+
+typedef struct Settings {
+    bool stopped, nodefaults, nographic, daemonize, timestamp, guest_name_prefix;
+    bool virtual_clock; /* -accel qtest */
+    bool has_monitor, has_serial;
+    char *name;
+    const char *pidfile, *qtest, *qtest_log;
+    const OptionUse *qtest_use;
+    GPtrArray *objects; /* json_t, checked options in order */
+} Settings;
+
+/* Every error ends the program. By address: the call that sets it and its use are arguments of one call, in open order. */
+void require(bool ok, Error **err);
+/* "help" was asked for and has been printed. */
+void exit_after_help(bool help);
+/* The options that only set something; objects are checked and kept for later. */
+void settings_apply(Settings *s, const OptionUse *uses);
+
+#endif
