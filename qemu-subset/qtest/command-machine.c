@@ -140,14 +140,14 @@ static bool clock_value(QtestServer *s, const char *word, uint64_t *value)
 
 static void clock_step(QtestServer *s, char **words)
 {
-    int64_t now = clock_get_ns(CLOCK_TYPE_VIRTUAL), dest;
+    int64_t before = clock_get_ns(CLOCK_TYPE_VIRTUAL), now, dest;
     uint64_t step;
 
     if (words[0]) {
         if (!clock_value(s, words[0], &step)) {
             return;
         }
-        dest = now + (int64_t)step; /* both below half of the range */
+        dest = before + (int64_t)step; /* both below half of the range */
         if (dest > INT64_MAX / 2) {
             qtest_send(s, "FAIL could not advance time");
             return;
@@ -160,7 +160,7 @@ static void clock_step(QtestServer *s, char **words)
         }
     }
     now = advance_clock(dest);
-    if (now < dest) {
+    if (now < dest || now == before) {
         qtest_send(s, "FAIL could not advance time");
         return;
     }

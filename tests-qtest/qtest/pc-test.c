@@ -354,25 +354,25 @@ int main(int argc, char **argv)
         return 0;
     }
     for (size_t i = 0; i < G_N_ELEMENTS(functions); i++) {
-        add_case(test_function, &functions[i], "/machine/pc/pci/%s", functions[i].name);
+        add_case(test_function, &functions[i], "/pc/pci/%s", functions[i].name);
     }
-    g_test_add_func("/machine/pc/pci/nothing-else-without-defaults", test_nothing_else);
-    g_test_add_func("/machine/pc/pci/slots-are-given-in-order", test_auto_slots);
-    g_test_add_func("/machine/pc/pci/config-ports", test_config_port_habits);
-    g_test_add_func("/machine/pc/pci/command-register", test_command_bits);
-    g_test_add_func("/machine/pc/pci/bar-moves", test_bar_moves);
-    g_test_add_func("/machine/pc/fw_cfg/signature", test_fw_cfg_signature);
-    g_test_add_func("/machine/pc/fw_cfg/directory", test_fw_cfg_directory);
-    g_test_add_func("/machine/pc/fw_cfg/past-the-end-is-zero", test_fw_cfg_past_the_end);
+    g_test_add_func("/pc/pci/nothing-else-without-defaults", test_nothing_else);
+    g_test_add_func("/pc/pci/slots-are-given-in-order", test_auto_slots);
+    g_test_add_func("/pc/pci/config-ports", test_config_port_habits);
+    g_test_add_func("/pc/pci/command-register", test_command_bits);
+    g_test_add_func("/pc/pci/bar-moves", test_bar_moves);
+    g_test_add_func("/pc/fw_cfg/signature", test_fw_cfg_signature);
+    g_test_add_func("/pc/fw_cfg/directory", test_fw_cfg_directory);
+    g_test_add_func("/pc/fw_cfg/past-the-end-is-zero", test_fw_cfg_past_the_end);
     for (size_t i = 0; i < G_N_ELEMENTS(rams); i++) {
-        add_case(test_ram_size, &rams[i], "/machine/pc/ram/%" G_GUINT64_FORMAT "-mib", rams[i].bytes >> 20);
+        add_case(test_ram_size, &rams[i], "/pc/ram/%" G_GUINT64_FORMAT "-mib", rams[i].bytes >> 20);
     }
-    g_test_add_func("/machine/pc/ram/split-at-3-gib", test_ram_split);
-    g_test_add_func("/machine/pc/ram/shared", test_shared_ram);
-    g_test_add_func("/machine/pc/unassigned", test_unassigned);
-    g_test_add_func("/machine/pc/hot-plug/round-trip", test_hot_plug);
-    g_test_add_func("/machine/pc/hot-plug/unplug-waits-for-reset", test_unplug_waits_for_reset);
-    g_test_add_func("/machine/pc/hot-plug/refusals", test_plug_refusals);
-    g_test_add_func("/machine/pc/system-reset", test_system_reset);
+    g_test_add_func("/pc/ram/split-at-3-gib", test_ram_split);
+    g_test_add_func("/pc/ram/shared", test_shared_ram);
+    g_test_add_func("/pc/unassigned", test_unassigned);
+    g_test_add_func("/pc/hot-plug/round-trip", test_hot_plug);
+    g_test_add_func("/pc/hot-plug/unplug-waits-for-reset", test_unplug_waits_for_reset);
+    g_test_add_func("/pc/hot-plug/refusals", test_plug_refusals);
+    g_test_add_func("/pc/system-reset", test_system_reset);
     return g_test_run();
 }
