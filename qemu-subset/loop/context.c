@@ -30,11 +30,10 @@ static const FDMonOps *const monitors[AIO_MONITOR__MAX] = {
 
 void aio_context_for_each(void (*fn)(AioContext *ctx, void *opaque), void *opaque)
 {
-    AioContext *ctx;
-
     pthread_mutex_lock(&registry_lock);
-    list_for_each(ctx, &registry, registry) {
-        fn(ctx, opaque);
+    /* By hand: the list's head is not aligned as a context is, and may not even look like one. */
+    for (ListNode *n = registry.next; n != &registry; n = n->next) {
+        fn(list_entry(n, AioContext, registry), opaque);
     }
     pthread_mutex_unlock(&registry_lock);
 }
