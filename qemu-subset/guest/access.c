@@ -118,7 +118,12 @@ static unsigned int region_write(GuestRegion *r, uint64_t off, const uint8_t *bu
  * device side. Aligned words are moved whole and in order, so a test sees neither half of a ring index nor a used element
  * older than the index that announces it.
  */
+#if __has_attribute(disable_sanitizer_instrumentation)
+/* For clang the other attribute leaves atomic accesses in. */
+#define GUEST_CPU_ACCESS __attribute__((disable_sanitizer_instrumentation, noinline))
+#else
 #define GUEST_CPU_ACCESS __attribute__((no_sanitize("thread"), noinline))
+#endif
 
 static inline unsigned int word_size(const uint8_t *ram, uint64_t n)
 {

@@ -247,7 +247,13 @@ bool virtio_blk_mapping_apply(VirtIOBlock *s, Error **errp)
 void virtio_blk_mapping_release(VirtIOBlock *s)
 {
     for (unsigned int i = 0; i < s->num_queues; i++) {
-        g_clear_pointer(&s->queues[i].channel, blk_channel_put);
+        if (s->queues[i].channel) {
+            blk_channel_put(s->queues[i].channel);
+        }
+    }
+    /* Not before the last user of each is gone: its thread may still compare the pointers on the way out of a drain. */
+    for (unsigned int i = 0; i < s->num_queues; i++) {
+        s->queues[i].channel = NULL;
     }
     for (unsigned int i = 0; s->used_iothreads && i < s->used_iothreads->len; i++) {
         object_unuse(g_ptr_array_index(s->used_iothreads, i));
