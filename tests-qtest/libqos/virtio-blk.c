@@ -52,10 +52,15 @@ static void free_req(VblkReq *r)
 
 void vblk_free(Vblk *b)
 {
+    vpci_reset(b->v);
+    vblk_abandon(b);
+}
+
+void vblk_abandon(Vblk *b)
+{
     GHashTableIter it;
     gpointer r;
 
-    vpci_reset(b->v);
     g_hash_table_iter_init(&it, b->reqs);
     while (g_hash_table_iter_next(&it, NULL, &r)) {
         free_req(r);

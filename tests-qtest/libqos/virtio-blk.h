@@ -79,6 +79,8 @@ typedef struct VblkReq {
 Vblk *vblk_new(QTest *t, const VblkOpts *opts);
 /* Reset the device and free everything. */
 void vblk_free(Vblk *b);
+/* Free our side only: the device runs on with whatever is in flight. */
+void vblk_abandon(Vblk *b);
 
 /*
  * Add a request. @data goes to the device for writing types; reading types reserve @len bytes. It is not kicked.
