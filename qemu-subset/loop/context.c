@@ -153,18 +153,13 @@ static void run_pending(AioContext *ctx)
 
 void aio_context_shutdown(AioContext *ctx)
 {
-    uintptr_t empty;
-
     assert(in_home(ctx) && !ctx->depth && !ctx->closing);
     ctx->closing = true;
     do {
         run_pending(ctx);
         aio_sources_destroy(ctx);
         run_pending(ctx);
-        empty = 0;
-        /* Acquire: what another thread did before its last notification is done. */
-    } while (!atomic_compare_exchange_strong_explicit(&ctx->inbox, &empty, AIO_INBOX_CLOSED, memory_order_acq_rel,
-                                                      memory_order_acquire));
+    } while (!aio_inbox_close(ctx));
     pthread_mutex_lock(&registry_lock);
     list_remove(&ctx->registry);
     pthread_mutex_unlock(&registry_lock);

@@ -165,6 +165,7 @@ struct AioContext {
     unsigned int depth;   /* nested aio_poll() */
     unsigned int plugged;
     unsigned int skipped; /* passes in a row that did not look at descriptors */
+    uint64_t writes_due;    /* eventfd writes that ends of sleep have called for */
     bool notifier_readable; /* level monitors: to be read once in this pass */
     bool resfd_signalled;   /* completions were reaped whose eventfd write the monitor may still report */
     bool poll_begun;        /* some handler is between begin() and end() */
@@ -219,6 +220,8 @@ static inline void aio_notifier_ready(AioContext *ctx)
  * notify.c: move what other threads sent to ctx->work; true if there was anything. Ends SLEEP, which @slept says was set.
  */
 bool aio_inbox_take(AioContext *ctx, bool slept);
+/* No work or notification can come any more. False if there is some. */
+bool aio_inbox_close(AioContext *ctx);
 /* Announce sleep. False if something came in: do not sleep then. */
 bool aio_inbox_sleep(AioContext *ctx);
 static inline bool aio_inbox_empty(const AioContext *ctx)

@@ -4,6 +4,7 @@
 #include "loop/fence.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -78,8 +79,9 @@ static void inbox_send(AioContext *ctx, AioWork *work)
     } while (!atomic_compare_exchange_weak_explicit(&ctx->inbox, &old, new, memory_order_release,
                                                     memory_order_relaxed));
     if (old & AIO_INBOX_SLEEP) {
-        atomic_fetch_add_explicit(&ctx->stats.notify_sent, 1, memory_order_relaxed);
         event_notifier_set(&ctx->notifier);
+        /* After the write, and the last access to @ctx: see aio_inbox_close(). */
+        atomic_fetch_add_explicit(&ctx->stats.notify_sent, 1, memory_order_release);
     }
 }
 
@@ -126,6 +128,7 @@ bool aio_inbox_take(AioContext *ctx, bool slept)
     if (word == AIO_INBOX_SLEEP) {
         return false;
     }
+    ctx->writes_due += slept;
     for (w = (AioWork *)(word & ~AIO_INBOX_BITS); w; w = next) {
         next = w->next;
         w->next = fifo;
@@ -140,6 +143,22 @@ bool aio_inbox_take(AioContext *ctx, bool slept)
     /* The first one after the home fell asleep had to write, the others did not. */
     aio_stat_add(&ctx->stats.notify_saved, n - slept);
     return true;
+}
+
+bool aio_inbox_close(AioContext *ctx)
+{
+    uintptr_t empty = 0;
+
+    /*
+     * A thread that ended our sleep may not have come to its write yet, though its work has run: something else woke us. The
+     * eventfd must not be closed under it. Acquire pairs with the release in inbox_send().
+     */
+    while (atomic_load_explicit(&ctx->stats.notify_sent, memory_order_acquire) != ctx->writes_due) {
+        sched_yield();
+    }
+    /* Acquire: what another thread did before its last notification is done. */
+    return atomic_compare_exchange_strong_explicit(&ctx->inbox, &empty, AIO_INBOX_CLOSED, memory_order_acq_rel,
+                                                   memory_order_acquire);
 }
 
 void aio_notifier_clear(AioContext *ctx)
