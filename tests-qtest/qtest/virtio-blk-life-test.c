@@ -177,9 +177,11 @@ static void test_iothread_in_use(void)
 
 static void test_resize(gconstpointer data)
 {
+    const Config *c = data;
+    g_autofree char *image = image_new(DISK_SIZE);
     QTest *t = qt_start("-nodefaults %s -blockdev driver=raw,node-name=n,file.driver=file,file.filename=%s -device "
                         "'{\"driver\":\"virtio-blk-pci\",\"id\":\"v0\",\"drive\":\"n\",\"addr\":\"4.0\",\"num-queues\":%d%s}'",
-                        ((const Config *)data)->objects, image_new(DISK_SIZE), QUEUES, ((const Config *)data)->device);
+                        c->objects, image, QUEUES, c->device);
     Vblk *b = driver(t);
     VblkReq *reqs[QUEUES * 8];
     uint8_t buf[512], generation = vpci_config_generation(b->v);
