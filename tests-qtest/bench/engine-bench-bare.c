@@ -98,7 +98,18 @@ static void prepare_read(struct io_uring *ring, const BenchConfig *cfg, char *bu
     sqe->user_data = slot;
 }
 
-static bool bare_uring(const BenchConfig *cfg, unsigned int flags, BenchResult *res, const char **why)
+/* Wait by looking at the ring, entering the kernel only if it asks for that. */
+static void submit_and_spin(struct io_uring *ring)
+{
+    io_uring_submit(ring);
+    while (!io_uring_cq_ready(ring)) {
+        if (IO_URING_READ_ONCE(*ring->sq.kflags) & IORING_SQ_TASKRUN) {
+            io_uring_get_events(ring);
+        }
+    }
+}
+
+static bool bare_uring(const BenchConfig *cfg, unsigned int flags, bool spin, BenchResult *res, const char **why)
 {
     struct io_uring ring;
     unsigned int in_flight = cfg->depth;
@@ -122,7 +133,11 @@ static bool bare_uring(const BenchConfig *cfg, unsigned int flags, BenchResult *
         unsigned int head, n = 0;
         bool go_on;
 
-        io_uring_submit_and_wait(&ring, 1);
+        if (spin) {
+            submit_and_spin(&ring);
+        } else {
+            io_uring_submit_and_wait(&ring, 1);
+        }
         go_on = aio_now_ns() < clock.end_ns;
         io_uring_for_each_cqe(&ring, head, cqe)
         {
@@ -144,17 +159,22 @@ static bool bare_uring(const BenchConfig *cfg, unsigned int flags, BenchResult *
 
 bool bench_bare_uring(const BenchConfig *cfg, BenchResult *res, const char **why)
 {
-    return bare_uring(cfg, 0, res, why);
+    return bare_uring(cfg, 0, false, res, why);
 }
 
 bool bench_bare_uring_coop(const BenchConfig *cfg, BenchResult *res, const char **why)
 {
-    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN, res, why);
+    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN, false, res, why);
 }
 
 bool bench_bare_uring_defer(const BenchConfig *cfg, BenchResult *res, const char **why)
 {
-    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, res, why);
+    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, false, res, why);
+}
+
+bool bench_bare_uring_spin(const BenchConfig *cfg, BenchResult *res, const char **why)
+{
+    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG, true, res, why);
 }
 
 /* One thread, one blocking call after the other: what a request costs at least. */

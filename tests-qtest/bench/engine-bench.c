@@ -28,6 +28,7 @@ static const Runnable runnables[] = {
     {"bare-io_uring", bench_bare_uring, true},
     {"bare-io_uring-coop", bench_bare_uring_coop, true},
     {"bare-io_uring-defer", bench_bare_uring_defer, true},
+    {"bare-io_uring-spin", bench_bare_uring_spin, true},
     {"bare-pread", bench_bare_pread, true},
     {"qemu-img-threads", bench_qemu_img, true},
     {"native", bench_native, false},
@@ -134,7 +135,7 @@ static double median_of(const Series *series, const char *name)
 }
 
 /* What an engine is compared with: the best bare loop over the same kernel interface. */
-static double reference(const Series *series, const char *name, const char **what)
+static double reference(const BenchConfig *cfg, const Series *series, const char *name, const char **what)
 {
     if (!strcmp(name, "native")) {
         *what = "bare-libaio";
@@ -142,6 +143,10 @@ static double reference(const Series *series, const char *name, const char **wha
     }
     if (!strcmp(name, "threads")) {
         *what = "qemu-img-threads";
+        return median_of(series, *what);
+    }
+    if (cfg->poll_max_ns) {
+        *what = "bare-io_uring-spin";
         return median_of(series, *what);
     }
     *what = "best bare-io_uring";
@@ -175,7 +180,7 @@ static json_t *report(const BenchConfig *cfg, const Series *series)
         } else {
             printf("       - calls");
         }
-        ref = runnables[i].bare ? 0 : reference(series, runnables[i].name, &what);
+        ref = runnables[i].bare ? 0 : reference(cfg, series, runnables[i].name, &what);
         if (ref > 0) {
             printf("  %5.2f [%4.2f %4.2f] of %s", median / ref, low / ref, high / ref, what);
             json_object_set_new(o, "ratio", json_real(median / ref));
