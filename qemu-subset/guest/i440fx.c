@@ -4,15 +4,12 @@
  * no CPU to interrupt, so lines end at the ioapic, where a test can watch them.
  */
 #include "guest/i440fx.h"
-#include "guest/machine.h"
+#include "guest/pci-host.h"
 
 #include "base/bswap.h"
 
 #include <string.h>
 
-#define CONFIG_ADDRESS 0xcf8
-#define CONFIG_DATA 0xcfc
-#define RESET_CONTROL 0xcf9
 #define ACPI_HOTPLUG_BASE 0xae00
 #define GPE0_BASE 0xafe0
 #define SCI_IRQ 9
@@ -25,102 +22,35 @@
 
 typedef struct I440fxHost {
     DeviceState dev;
-    PciBus *bus;
-    uint32_t config_address;
-    GuestRegion address, data;
+    PciHost host;
 } I440fxHost;
-
-static uint64_t address_read(void *opaque, uint64_t offset, unsigned int size)
-{
-    I440fxHost *s = opaque;
-
-    return s->config_address >> (8 * offset);
-}
-
-static void address_write(void *opaque, uint64_t offset, uint64_t value, unsigned int size)
-{
-    I440fxHost *s = opaque;
-
-    if (offset == 0 && size == 4) {
-        s->config_address = (uint32_t)value;
-    }
-}
-
-static const GuestRegionOps address_ops = {.read = address_read, .write = address_write, .sizes = 1 | 2 | 4};
-
-/* The register number's low bits come from the address register and from the port alike: clients use either. */
-static uint32_t data_address(const I440fxHost *s, uint64_t offset)
-{
-    return (s->config_address & 0xffffff) | (uint32_t)offset;
-}
-
-static uint64_t data_read(void *opaque, uint64_t offset, unsigned int size)
-{
-    I440fxHost *s = opaque;
-
-    if (!(s->config_address & 0x80000000)) {
-        return UINT64_MAX;
-    }
-    return pci_bus_config_read(s->bus, data_address(s, offset), size);
-}
-
-static void data_write(void *opaque, uint64_t offset, uint64_t value, unsigned int size)
-{
-    I440fxHost *s = opaque;
-
-    if (s->config_address & 0x80000000) {
-        pci_bus_config_write(s->bus, data_address(s, offset), (uint32_t)value, size);
-    }
-}
-
-static const GuestRegionOps data_ops = {.read = data_read, .write = data_write, .sizes = 1 | 2 | 4};
 
 static bool host_realize(DeviceState *dev, Error **errp)
 {
-    I440fxHost *s = (I440fxHost *)dev;
-
-    s->bus = pci_bus_new(dev, "pci.0", 0);
-    s->address = (GuestRegion){.name = "pci-conf-idx", .ops = &address_ops, .opaque = s, .space = GUEST_SPACE_IO,
-                               .base = CONFIG_ADDRESS, .size = 4, .priority = 1};
-    s->data = (GuestRegion){.name = "pci-conf-data", .ops = &data_ops, .opaque = s, .space = GUEST_SPACE_IO,
-                            .base = CONFIG_DATA, .size = 4, .priority = 1};
-    guest_region_add(&s->address);
-    guest_region_add(&s->data);
+    pci_host_init(&((I440fxHost *)dev)->host, pci_bus_new(dev, TYPE_PCI_BUS, "pci.0", 0));
     return true;
 }
 
 static void host_unrealize(DeviceState *dev)
 {
-    guest_region_remove(&((I440fxHost *)dev)->address);
-    guest_region_remove(&((I440fxHost *)dev)->data);
+    pci_host_cleanup(&((I440fxHost *)dev)->host);
 }
 
 static void host_reset(DeviceState *dev)
 {
-    ((I440fxHost *)dev)->config_address = 0;
+    pci_host_reset(&((I440fxHost *)dev)->host);
 }
 
 static const DeviceClass host_class = {
     .category = "Controller/Bridge/Hub", .realize = host_realize, .unrealize = host_unrealize, .reset = host_reset};
 
-/* --- ioapic: inputs that lead nowhere --- */
-
-static void ioapic_init(Object *obj)
-{
-    device_init_irq_in((DeviceState *)obj, NULL, NULL, IOAPIC_PINS);
-}
-
-static const DeviceClass ioapic_class = {.category = "Misc"};
-
-/* --- PIIX3: PIRQ routing and the reset control register --- */
+/* --- PIIX3: PIRQ routing --- */
 
 typedef struct Piix3 {
     PciDevice dev;
     DeviceState *ioapic;
     int pirq_count[PIRQ_COUNT]; /* devices that assert it */
     int irq_level[16];
-    uint8_t reset_control;
-    GuestRegion rcr;
 } Piix3;
 
 static void route_all(Piix3 *s)
@@ -156,56 +86,23 @@ static void piix3_config_write(PciDevice *dev, unsigned int addr, unsigned int l
     }
 }
 
-static void reset_bh(void *opaque)
-{
-    vm_system_reset("guest-reset");
-}
-
-static uint64_t rcr_read(void *opaque, uint64_t offset, unsigned int size)
-{
-    return ((Piix3 *)opaque)->reset_control;
-}
-
-static void rcr_write(void *opaque, uint64_t offset, uint64_t value, unsigned int size)
-{
-    if (value & 4) {
-        /* Not from inside an access: reset takes mapped regions away. */
-        aio_bh_schedule_oneshot(aio_context_main(), reset_bh, NULL);
-    } else {
-        ((Piix3 *)opaque)->reset_control = value & 2;
-    }
-}
-
-static const GuestRegionOps rcr_ops = {.read = rcr_read, .write = rcr_write, .sizes = 1};
-
 static bool piix3_realize(PciDevice *dev, Error **errp)
 {
-    Piix3 *s = (Piix3 *)dev;
-
     store_le16(dev->config + PCI_STATUS, 0x0200);
     memset(dev->wmask + PIRQ_ROUTE, 0xff, PIRQ_COUNT);
     memset(dev->config + PIRQ_ROUTE, PIRQ_DISABLED, PIRQ_COUNT);
-    s->rcr = (GuestRegion){.name = "piix-reset-control", .ops = &rcr_ops, .opaque = s, .space = GUEST_SPACE_IO,
-                           .base = RESET_CONTROL, .size = 1, .priority = 2};
-    guest_region_add(&s->rcr);
     return true;
 }
 
 static void piix3_unrealize(PciDevice *dev)
 {
-    Piix3 *s = (Piix3 *)dev;
-
-    guest_region_remove(&s->rcr);
     pci_bus(dev)->set_irq = NULL;
 }
 
 static void piix3_reset(PciDevice *dev)
 {
-    Piix3 *s = (Piix3 *)dev;
-
     memset(dev->config + PIRQ_ROUTE, PIRQ_DISABLED, PIRQ_COUNT);
-    s->reset_control = 0;
-    route_all(s);
+    route_all((Piix3 *)dev);
 }
 
 static const PciDeviceClass piix3_class = {
@@ -302,7 +199,7 @@ PciBus *i440fx_create(bool acpi, Error **errp)
         !device_realize_as(ioapic, bus_find("System"), &host->dev.obj, "ioapic", errp)) {
         return NULL;
     }
-    PciBus *bus = host->bus;
+    PciBus *bus = host->host.bus;
     Piix3 *piix3 = (Piix3 *)function_new(TYPE_PIIX3, PCI_DEVFN(1, 0));
     piix3->ioapic = ioapic;
     bus->set_irq = set_pci_irq;
@@ -324,7 +221,6 @@ PciBus *i440fx_create(bool acpi, Error **errp)
 
 static const ObjectType types[] = {
     {.name = TYPE_I440FX_HOST, .parent = TYPE_DEVICE, .size = sizeof(I440fxHost), .klass = &host_class},
-    {.name = TYPE_IOAPIC, .parent = TYPE_DEVICE, .init = ioapic_init, .klass = &ioapic_class},
     {.name = TYPE_I440FX, .parent = TYPE_PCI_DEVICE, .klass = &i440fx_class, .desc = "Host bridge"},
     {.name = TYPE_PIIX3, .parent = TYPE_PCI_DEVICE, .size = sizeof(Piix3), .klass = &piix3_class},
     {.name = TYPE_PIIX3_IDE, .parent = TYPE_PCI_DEVICE, .klass = &ide_class},

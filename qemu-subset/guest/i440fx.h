@@ -4,6 +4,7 @@
 #define GUEST_I440FX_H
 
 #include "guest/acpi-hotplug.h"
+#include "guest/ioapic.h"
 #include "guest/pci.h"
 
 #define TYPE_I440FX_HOST "i440FX-pcihost"
@@ -11,9 +12,6 @@
 #define TYPE_PIIX3 "PIIX3"
 #define TYPE_PIIX3_IDE "piix3-ide"
 #define TYPE_PIIX4_PM "PIIX4_PM"
-#define TYPE_IOAPIC "ioapic"
-
-#define IOAPIC_PINS 24
 
 /*
  * Build the chipset: host bridge at /machine/i440fx with bus pci.0 and the ioapic, and the functions in slots 0 and 1. @acpi: with

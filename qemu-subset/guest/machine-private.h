@@ -31,7 +31,7 @@ typedef struct MachineTopology {
     unsigned int cpus, max_cpus, sockets, cores, threads;
 } MachineTopology;
 
-extern const MachineClass machine_pc, machine_none;
+extern const MachineClass machine_pc, machine_q35, machine_none;
 extern const MachineClass *const machine_classes[]; /* sorted by name, ended by NULL */
 
 const MachineTopology *machine_topology(void);

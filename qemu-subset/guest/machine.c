@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-const MachineClass *const machine_classes[] = {&machine_none, &machine_pc, NULL};
+const MachineClass *const machine_classes[] = {&machine_none, &machine_pc, &machine_q35, NULL};
 
 static json_t *settings;     /* of -machine, merged; without "type" and "smp" */
 static char *type_setting;
@@ -483,6 +483,7 @@ static const ObjectType types[] = {
      .properties = machine_properties, .init = machine_init, .finalize = machine_finalize},
     {.name = "none-machine", .parent = TYPE_MACHINE, .klass = &machine_none},
     {.name = "pc-i440fx-11.1-machine", .parent = TYPE_MACHINE, .properties = pc_properties, .klass = &machine_pc},
+    {.name = "pc-q35-11.1-machine", .parent = TYPE_MACHINE, .properties = pc_properties, .klass = &machine_q35},
 };
 
 void machine_register_types(void)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Machine "pc": RAM around the PCI hole, chipset, firmware configuration; and machine "none". */
+/* Machines "pc" and "q35": RAM around the PCI hole, chipset, firmware configuration; and machine "none". */
 #include "guest/fw-cfg.h"
 #include "guest/i440fx.h"
 #include "guest/machine-private.h"
+#include "guest/q35.h"
 
 #include "base/bswap.h"
 
@@ -10,8 +11,6 @@
 
 #define MiB (1ULL << 20)
 #define GiB (1ULL << 30)
-#define PCI_HOLE_MAX 0xe0000000ULL /* RAM up to here stays in one piece */
-#define LOW_RAM_SPLIT 0xc0000000ULL
 #define HIGH_RAM_BASE (4 * GiB)
 
 #define BIOS_SIZE 0x20000
@@ -73,11 +72,12 @@ static void fill_fw_cfg(FwCfg *fw, MachineState *m, uint64_t low, uint64_t high)
 
 /* --- pc --- */
 
-static void map_ram(MachineState *m, uint64_t *low, uint64_t *high)
+/* RAM below @limit stays in one piece; of more, what is below @split does. */
+static void map_ram(MachineState *m, uint64_t limit, uint64_t split, uint64_t *low, uint64_t *high)
 {
     uint8_t *host = hostmem_ptr(m->ram);
 
-    *low = m->ram_size >= PCI_HOLE_MAX ? LOW_RAM_SPLIT : m->ram_size;
+    *low = m->ram_size >= limit ? split : m->ram_size;
     *high = m->ram_size - *low;
     const GuestRamRange ranges[] = {
         {.base = 0, .size = *low, .host = host},
@@ -86,7 +86,7 @@ static void map_ram(MachineState *m, uint64_t *low, uint64_t *high)
     guest_ram_set(ranges, *high ? 2 : 1);
 }
 
-static bool pc_init(MachineState *m, Error **errp)
+static bool common_init(MachineState *m, uint64_t limit, uint64_t split, Error **errp)
 {
     uint64_t low, high;
 
@@ -95,7 +95,7 @@ static bool pc_init(MachineState *m, Error **errp)
                    m->ram_size);
         return false;
     }
-    map_ram(m, &low, &high);
+    map_ram(m, limit, split, &low, &high);
     for (unsigned int i = 0; i < machine_topology()->cpus; i++) {
         if (!machine_create_cpu(i, errp)) {
             return false;
@@ -103,8 +103,7 @@ static bool pc_init(MachineState *m, Error **errp)
     }
     FwCfg *fw = (FwCfg *)device_new(TYPE_FW_CFG);
     fill_fw_cfg(fw, m, low, high);
-    if (!device_realize_as((DeviceState *)fw, bus_find("System"), &m->obj, "fw_cfg", errp) ||
-        !i440fx_create(m->acpi != DEVICE_OFF, errp)) {
+    if (!device_realize_as((DeviceState *)fw, bus_find("System"), &m->obj, "fw_cfg", errp)) {
         return false;
     }
     if (!guest_region_added(&bios)) {
@@ -113,10 +112,26 @@ static bool pc_init(MachineState *m, Error **errp)
     return true;
 }
 
+static bool pc_init(MachineState *m, Error **errp)
+{
+    return common_init(m, 0xe0000000, 0xc0000000, errp) && i440fx_create(m->acpi != DEVICE_OFF, errp);
+}
+
+static bool q35_init(MachineState *m, Error **errp)
+{
+    return common_init(m, 0xb0000000, 0x80000000, errp) && q35_create(errp);
+}
+
 const MachineClass machine_pc = {
     .name = "pc-i440fx-11.1", .alias = "pc", .desc = "Standard PC (i440FX + PIIX, 1996)", .is_default = true,
     .has_acpi = true, .default_ram_id = "pc.ram", .default_cpu_type = TYPE_QEMU64_CPU,
     .default_ram_size = 128 * MiB, .max_cpus = 255, .init = pc_init,
+};
+
+const MachineClass machine_q35 = {
+    .name = "pc-q35-11.1", .alias = "q35", .desc = "Standard PC (Q35 + ICH9, 2009)", .has_acpi = true,
+    .default_ram_id = "pc.ram", .default_cpu_type = TYPE_QEMU64_CPU, .default_ram_size = 128 * MiB,
+    .max_cpus = 4096, .init = q35_init,
 };
 
 /* --- none --- */

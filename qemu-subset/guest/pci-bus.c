@@ -99,9 +99,9 @@ void pci_bus_config_write(PciBus *bus, uint32_t addr, uint32_t value, unsigned i
     }
 }
 
-PciBus *pci_bus_new(DeviceState *owner, const char *name, int min_slot)
+PciBus *pci_bus_new(DeviceState *owner, const char *type, const char *name, int min_slot)
 {
-    PciBus *bus = (PciBus *)bus_new(TYPE_PCI_BUS, owner, name);
+    PciBus *bus = (PciBus *)bus_new(type, owner, name);
 
     bus->min_slot = min_slot;
     if (!buses) {
@@ -127,6 +127,8 @@ static const char *class_name(uint16_t class_id)
     switch (class_id) {
     case 0x0100:
         return "SCSI controller";
+    case 0x0106:
+        return "SATA controller";
     case 0x0101:
         return "IDE controller";
     case 0x0600:
@@ -135,6 +137,8 @@ static const char *class_name(uint16_t class_id)
         return "ISA bridge";
     case 0x0680:
         return "Bridge";
+    case 0x0c05:
+        return "SMBus";
     default:
         return NULL;
     }
@@ -369,6 +373,7 @@ static const ObjectType types[] = {
      .properties = pci_properties, .init = pci_device_init, .klass = &base_pci_class},
     {.name = TYPE_PCI_BUS, .parent = TYPE_BUS, .size = sizeof(PciBus), .finalize = bus_finalize,
      .klass = &pci_bus_class},
+    {.name = TYPE_PCIE_BUS, .parent = TYPE_PCI_BUS},
 };
 
 void pci_register_types(void)

@@ -11,6 +11,7 @@
 
 #define TYPE_PCI_DEVICE "pci-device"
 #define TYPE_PCI_BUS "PCI"
+#define TYPE_PCIE_BUS "PCIE" /* is a TYPE_PCI_BUS */
 
 #define PCI_CONFIG_SIZE 256
 #define PCI_BARS 6
@@ -165,8 +166,8 @@ bool pci_msix_enabled(const PciDevice *dev);
 void pci_msix_notify(PciDevice *dev, unsigned int vector);
 
 /* --- Buses --- */
-/* The root bus "pci.0" below @owner (a host bridge). */
-PciBus *pci_bus_new(DeviceState *owner, const char *name, int min_slot);
+/* A root bus of @type below @owner (a host bridge). */
+PciBus *pci_bus_new(DeviceState *owner, const char *type, const char *name, int min_slot);
 void pci_register_types(void);
 
 #endif

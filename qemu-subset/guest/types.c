@@ -3,6 +3,7 @@
 #include "guest/fw-cfg.h"
 #include "guest/i440fx.h"
 #include "guest/machine-private.h"
+#include "guest/q35.h"
 
 /* Clients ask which accelerators are compiled in. */
 static const ObjectType accel_types[] = {
@@ -18,7 +19,9 @@ void guest_register_types(void)
     hostmem_register_types();
     qdev_register_types();
     pci_register_types();
+    ioapic_register_types();
     i440fx_register_types();
+    q35_register_types();
     fw_cfg_register_types();
     cpu_register_types();
     machine_register_types();

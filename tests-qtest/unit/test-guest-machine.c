@@ -50,6 +50,83 @@ static void test_pc_devices(void)
     machine_destroy();
 }
 
+static int lines[24];
+
+static void watch_line(void *opaque, int n, int level)
+{
+    lines[n] = level;
+}
+
+static void test_q35(void)
+{
+    bool help;
+    Error *err = NULL;
+
+    guest_env_machine("q35", "16");
+    g_assert_cmphex(config(0, 0, 0), ==, 0x29c08086);
+    g_assert_cmphex(config(31, 0, 0), ==, 0x29188086);
+    g_assert_cmphex(config(31, 0, 8), ==, 0x06010002);
+    g_assert_cmphex(config(31, 0, 12), ==, 0x00800000);
+    g_assert_cmphex(config(31, 0, 0x60), ==, 0x80808080);
+    g_assert_cmphex(config(31, 0, 0x68), ==, 0x80808080);
+    g_assert_cmphex(config(31, 2, 0), ==, 0x29228086);
+    g_assert_cmphex(config(31, 2, 8), ==, 0x01060102);
+    g_assert_cmphex(config(31, 2, 0x34), ==, 0x80);
+    g_assert_cmphex(config(31, 2, 0x80), ==, 0x0080a805);
+    g_assert_cmphex(config(31, 2, 0xa8), ==, 0x00100012);
+    g_assert_cmphex(config(31, 3, 0), ==, 0x29308086);
+    g_assert_cmphex(config(1, 0, 0), ==, 0xffffffff);
+    g_assert_nonnull(object_resolve("/machine/q35/pcie.0", NULL));
+    g_assert_nonnull(object_resolve("/machine/q35/mch", NULL));
+    /* Memory-mapped configuration, off until the guest turns it on; it may move under its own feet. */
+    g_assert_cmphex(config(0, 0, 0x60), ==, 0xb0000000);
+    g_assert_cmphex(guest_mem_read(0xb0000000, 4), ==, 0);
+    guest_io_write(0xcfc, 0xb0000001, 4);
+    g_assert_cmphex(guest_mem_read(0xb0000000, 4), ==, 0x29c08086);
+    g_assert_cmphex(guest_mem_read(0xb00fa000, 4), ==, 0x29228086);
+    g_assert_cmphex(guest_mem_read(0xb0008000, 4), ==, 0xffffffff);
+    g_assert_cmphex(guest_mem_read(0xb0100000, 8), ==, UINT64_MAX);
+    g_assert_cmphex(guest_mem_read(0xb0000ffc, 4), ==, 0xffffffff);
+    guest_mem_write(0xb0000060, 0xc0000001, 4);
+    g_assert_cmphex(guest_mem_read(0xb0000000, 4), ==, 0);
+    g_assert_cmphex(guest_mem_read(0xc0000000, 4), ==, 0x29c08086);
+    guest_mem_write(0xc0000060, UINT64_MAX, 8);
+    guest_mem_write(0xc0000060, 0, 8);
+
+    g_assert_false(device_add_option("test-pci,id=x", &help, &err));
+    assert_error(err, "Bus 'pcie.0' does not support hotplugging");
+    machine_destroy();
+}
+
+static void test_q35_lines(void)
+{
+    bool help;
+
+    machine_option("q35", &help, &error_abort);
+    machine_memory_option("3G", &error_abort);
+    machine_create(&error_abort);
+    g_assert_cmphex(guest_ram[0].size, ==, 0x80000000);
+    g_assert_cmphex(guest_ram[1].size, ==, 0x40000000);
+    device_add_option("test-pci,id=x", &help, &error_abort);
+    device_add_option("test-pci,id=y,addr=4", &help, &error_abort);
+    machine_ready();
+    PciDevice *x = (PciDevice *)object_resolve("x", NULL), *y = (PciDevice *)object_resolve("y", NULL);
+    g_assert_cmpint(x->devfn, ==, PCI_DEVFN(1, 0));
+    device_watch_irq_in((DeviceState *)object_resolve("ioapic", NULL), NULL, watch_line, NULL);
+    pci_set_intx(x, 1);
+    pci_set_intx(y, 1);
+    g_assert_cmpint(lines[21], ==, 1);
+    g_assert_cmpint(lines[20], ==, 1);
+    config(31, 0, 0x68);
+    guest_io_write(0xcfc, 10, 1);
+    g_assert_cmpint(lines[10], ==, 1);
+    pci_set_intx(y, 0);
+    g_assert_cmpint(lines[20], ==, 0);
+    g_assert_cmpint(lines[10], ==, 0);
+    pci_set_intx(x, 0);
+    machine_destroy();
+}
+
 static uint64_t fw_cfg_le(uint16_t key, unsigned int size)
 {
     uint64_t value = 0;
@@ -389,6 +466,8 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/pc/fw-cfg/keys", test_fw_cfg);
     g_test_add_func("/guest/pc/fw-cfg/dma", test_fw_cfg_dma);
     g_test_add_func("/guest/pc/ram-goes-round-the-pci-hole", test_ram_split);
+    g_test_add_func("/guest/q35/devices-and-window", test_q35);
+    g_test_add_func("/guest/q35/interrupt-lines", test_q35_lines);
     g_test_add_func("/guest/none/has-nothing", test_none);
     g_test_add_func("/guest/machine/bad-options-are-named", test_bad_options);
     g_test_add_func("/guest/hostmem/backs-the-machine", test_backend);

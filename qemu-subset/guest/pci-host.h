@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What host bridges have in common: configuration ports 0xcf8 and 0xcfc, and the reset control register between them. */
+#ifndef GUEST_PCI_HOST_H
+#define GUEST_PCI_HOST_H
+
+#include "guest/pci.h"
+
+typedef struct PciHost {
+    PciBus *bus;
+    uint32_t config_address;
+    uint8_t reset_control;
+    GuestRegion address, data, reset_register;
+} PciHost;
+
+/* Main thread; in realize, unrealize and reset of the bridge. */
+void pci_host_init(PciHost *h, PciBus *bus);
+void pci_host_cleanup(PciHost *h);
+void pci_host_reset(PciHost *h);
+
+#endif
