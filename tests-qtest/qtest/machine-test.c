@@ -227,6 +227,21 @@ static void test_none(void)
     qt_stop(t);
 }
 
+static void test_q35(void)
+{
+    const QTestOpts o = {.machine = "q35"};
+    QTest *t = qt_start_opts(&o, "-nodefaults -blockdev null-co,node-name=n,size=1048576,read-zeroes=on "
+                                 "-device virtio-blk-pci,drive=n,id=hp,addr=6");
+    uint8_t buf[512];
+    Vblk *b = drive(t);
+
+    g_assert_cmpint(vblk_rw(b, 0, BLK_T_IN, 0, buf, sizeof(buf)), ==, BLK_S_OK);
+    vblk_free(b);
+    g_autofree char *why = qmp_must_fail(t->qmp, "device_del", "{s:s}", "id", "hp");
+    g_assert_cmpstr(why, ==, "GenericError: Bus 'pcie.0' does not support hotplugging");
+    qt_stop(t);
+}
+
 /* --- A guest that pokes at everything --- */
 
 static uint64_t some_address(void)
@@ -335,6 +350,7 @@ int main(int argc, char **argv)
     add_case(test_high_memory, "-m 4G", "/machine/memory/above-4g");
     add_case(test_high_memory, "-m 4G -object memory-backend-memfd,id=m,size=4G,reserve=off -machine memory-backend=m",
              "/machine/memory/above-4g-memfd");
+    g_test_add_func("/machine/q35/disk-without-hotplug", test_q35);
     g_test_add_func("/machine/none/refuses-access", test_none);
     g_test_add_func("/machine/guest/pokes-at-everything", test_poke);
     g_test_add_func("/machine/qtest/bad-lines-fail", test_protocol);
