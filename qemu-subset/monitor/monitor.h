@@ -21,7 +21,7 @@ typedef struct MonitorConfig {
     const HmpCommand *const *hmp_commands; /* NULL-terminated list of tables, each ended by a NULL name */
     bool virtual_clock;                    /* events are rate-limited in guest time, as under qtest */
     bool (*machine_ready)(void);           /* false: only commands that preconfig allows; NULL: always ready */
-    bool (*quitting)(void);                /* true: no prompt any more; NULL: never */
+    bool (*quitting)(void);                /* true: no further command, no prompt; NULL: never */
 } MonitorConfig;
 
 /* Once at start, before any monitor exists; sets the sink of QAPI events. */

@@ -89,6 +89,11 @@ static json_t *dispatch(QmpMonitor *m, json_t *request)
     return reply;
 }
 
+static bool quitting(void)
+{
+    return monitor_config.quitting && monitor_config.quitting();
+}
+
 static void input_free(QmpInput *in)
 {
     json_decref(in->value);
@@ -96,7 +101,10 @@ static void input_free(QmpInput *in)
     g_free(in);
 }
 
-/* A command may poll the loop, and so bring us back here: requests are run by the outermost call alone, in order. */
+/*
+ * A command may poll the loop, and so bring us back here: requests are run by the outermost call alone, in order. What
+ * follows "quit" is not run.
+ */
 static void run_queue(QmpMonitor *m)
 {
     if (m->dispatching) {
@@ -109,7 +117,7 @@ static void run_queue(QmpMonitor *m)
     object_ref(&m->obj);
     m->dispatching = true;
     QmpInput *in;
-    while ((in = g_queue_pop_head(&m->queue))) {
+    while (!quitting() && (in = g_queue_pop_head(&m->queue))) {
         json_t *reply;
 
         if (in->value) {

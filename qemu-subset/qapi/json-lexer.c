@@ -41,11 +41,18 @@ static void finish(JsonLexer *lexer, JsonTokenKind kind)
     }
 }
 
+static void mark_start(JsonLexer *lexer)
+{
+    lexer->token_line = lexer->line;
+    lexer->token_column = lexer->column + lexer->looked_ahead;
+}
+
 static void start_token(JsonLexer *lexer, char c)
 {
     if (strchr(" \t\r\n", c) && c) {
         return;
     }
+    mark_start(lexer);
     g_string_append_c(lexer->text, c);
     if (c && strchr("{}[],:", c)) {
         finish(lexer, TOKEN_PUNCT);
@@ -133,6 +140,7 @@ static void continue_token(JsonLexer *lexer, char c)
 
     if (next == LEX_START) {
         finish(lexer, ended_kind(lexer->state));
+        lexer->looked_ahead = true;
         start_token(lexer, c);
         return;
     }
@@ -151,6 +159,7 @@ static void recover(JsonLexer *lexer, char c)
 
     if (byte && strchr("{}[],:", c)) {
         lexer->state = LEX_START;
+        lexer->looked_ahead = true;
         start_token(lexer, c);
     } else if ((byte < 0x20 && c != '\t') || byte >= 0xfe) {
         lexer->state = LEX_START;
@@ -159,6 +168,7 @@ static void recover(JsonLexer *lexer, char c)
 
 static void feed_char(JsonLexer *lexer, char c)
 {
+    lexer->looked_ahead = false;
     if (c == '\n') {
         lexer->line++;
         lexer->column = 0;
@@ -194,10 +204,12 @@ void json_lexer_feed(JsonLexer *lexer, const char *buf, size_t len)
 
 void json_lexer_flush(JsonLexer *lexer)
 {
-    if (lexer->state != LEX_START && lexer->state != LEX_RECOVERY && ended_kind(lexer->state) != TOKEN_STRAY) {
+    lexer->looked_ahead = lexer->state != LEX_START;
+    if (lexer->looked_ahead && lexer->state != LEX_RECOVERY) {
         finish(lexer, ended_kind(lexer->state));
     }
+    lexer->column++;
+    mark_start(lexer);
     lexer->emit(lexer->opaque, TOKEN_END, lexer->text);
-    g_string_truncate(lexer->text, 0);
     lexer->state = LEX_START;
 }

@@ -14,7 +14,7 @@ typedef enum JsonTokenKind {
     TOKEN_KEYWORD,
     TOKEN_STRAY,   /* no token starts or goes on like this */
     TOKEN_TOO_LONG,
-    TOKEN_END,     /* end of input; the text is a token that it cut off */
+    TOKEN_END,     /* end of input; its text is empty */
 } JsonTokenKind;
 
 #define MAX_TOKEN_SIZE (64u << 20)
@@ -27,6 +27,12 @@ typedef struct JsonLexer {
     char quote;
     bool escaped;
     unsigned int line, column; /* of the last character fed; 1-based */
+    /*
+     * Where the token began. Clients know QEMU's count: a character that also ended the token before it is one
+     * column further on, and the end of the input counts as a character.
+     */
+    unsigned int token_line, token_column;
+    bool looked_ahead;
     GString *text;
     JsonTokenFn *emit;
     void *opaque;
@@ -34,7 +40,7 @@ typedef struct JsonLexer {
 
 void json_lexer_init(JsonLexer *lexer, JsonTokenFn *emit, void *opaque);
 void json_lexer_feed(JsonLexer *lexer, const char *buf, size_t len);
-/* Ends the token that is under way, if any, and emits TOKEN_END. */
+/* Ends the token that is under way, as a stray one if it is not complete, and emits TOKEN_END. */
 void json_lexer_flush(JsonLexer *lexer);
 void json_lexer_destroy(JsonLexer *lexer);
 

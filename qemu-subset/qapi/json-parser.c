@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tokens to JSON values: a push-down automaton that reports a bad value once, when its brackets are closed. */
+/* Tokens to JSON values: a push-down automaton that reports a mistake at once and skips the rest of the value. */
 #include "qapi/json-lexer.h"
 #include "qapi/json.h"
 #include "qapi/unicode.h"
@@ -32,9 +32,10 @@ struct JsonParser {
     void *opaque;
     GArray *levels; /* of Level */
     json_t *value;  /* once complete */
-    Error *err;     /* the first mistake in the current value */
+    Error *err;     /* a mistake in the current token */
+    bool skipping;  /* after a mistake, to the end of the value */
     Expect expect;
-    int braces, brackets; /* open ones; counted on after a mistake, to find the end of the value */
+    int braces, brackets; /* open ones, while skipping too */
     unsigned int tokens;
 };
 
@@ -47,7 +48,7 @@ static void set_error(JsonParser *p, const char *fmt, ...)
     va_start(ap, fmt);
     g_autofree char *what = g_strdup_vprintf(fmt, ap);
     va_end(ap);
-    error_setg(&p->err, "%u:%u: JSON parse error, %s", p->lexer.line, p->lexer.column, what);
+    error_setg(&p->err, "%u:%u: JSON parse error, %s", p->lexer.token_line, p->lexer.token_column, what);
 }
 
 static Level *top(JsonParser *p)
@@ -55,7 +56,7 @@ static Level *top(JsonParser *p)
     return p->levels->len ? &g_array_index(p->levels, Level, p->levels->len - 1) : NULL;
 }
 
-static void reset(JsonParser *p)
+static void drop_value(JsonParser *p)
 {
     for (guint i = 0; i < p->levels->len; i++) {
         Level *level = &g_array_index(p->levels, Level, i);
@@ -64,21 +65,30 @@ static void reset(JsonParser *p)
         g_free(level->key);
     }
     g_array_set_size(p->levels, 0);
-    json_decref(p->value);
-    p->value = NULL;
+    g_clear_pointer(&p->value, json_decref);
     p->expect = EXPECT_VALUE;
+}
+
+static void start_afresh(JsonParser *p)
+{
+    drop_value(p);
+    p->skipping = false;
     p->braces = p->brackets = 0;
     p->tokens = 0;
 }
 
-/* Hand over what there is, and start afresh. */
-static void deliver(JsonParser *p)
+static void deliver_value(JsonParser *p)
 {
-    json_t *value = p->err ? NULL : g_steal_pointer(&p->value);
-    Error *err = g_steal_pointer(&p->err);
+    json_t *value = g_steal_pointer(&p->value);
 
-    reset(p);
-    p->emit(p->opaque, value, err);
+    start_afresh(p);
+    p->emit(p->opaque, value, NULL);
+}
+
+static void deliver_error(JsonParser *p)
+{
+    drop_value(p);
+    p->emit(p->opaque, NULL, g_steal_pointer(&p->err));
 }
 
 static int hex_digits(const char *s)
@@ -110,9 +120,7 @@ static size_t unescape_unicode(JsonParser *p, const char *s, GString *out)
         }
     }
     if (code < 0 || !unicode_valid(code)) {
-        size_t shown = strcspn(s, "'\"");
-
-        set_error(p, "\\u%.*s is not a valid Unicode character", (int)MIN(shown, used), s);
+        set_error(p, "\\u%.4s is not a valid Unicode character", s);
         return 0;
     }
     g_string_append_len(out, utf8, unicode_encode(code, utf8));
@@ -207,6 +215,11 @@ static void place(JsonParser *p, json_t *value)
         p->expect = EXPECT_NOTHING;
         return;
     }
+    if (level->key && json_object_get(level->container, level->key)) {
+        json_decref(value);
+        set_error(p, "duplicate key");
+        return;
+    }
     if (level->key) {
         json_object_set_new_nocheck(level->container, level->key, value);
         g_clear_pointer(&level->key, g_free);
@@ -268,10 +281,6 @@ static void take_key(JsonParser *p, JsonTokenKind kind, const GString *text)
     if (!key) {
         return;
     }
-    if (json_object_get(top(p)->container, key)) {
-        set_error(p, "duplicate key");
-        return;
-    }
     top(p)->key = g_steal_pointer(&key);
     p->expect = EXPECT_COLON;
 }
@@ -285,7 +294,7 @@ static void take_separator(JsonParser *p, char c)
     } else if (c == ',') {
         p->expect = object ? EXPECT_KEY : EXPECT_VALUE;
     } else {
-        set_error(p, "expected separator in %s", object ? "dict" : "list");
+        set_error(p, "expected ',' or '%c'", object ? '}' : ']');
     }
 }
 
@@ -306,7 +315,7 @@ static void step(JsonParser *p, JsonTokenKind kind, const GString *text)
         if (punct == ':') {
             p->expect = EXPECT_VALUE;
         } else {
-            set_error(p, "missing : in object pair");
+            set_error(p, "expecting ':'");
         }
         break;
     case EXPECT_SEPARATOR:
@@ -324,45 +333,53 @@ static void count_brackets(JsonParser *p, char punct)
     p->brackets += punct == '[' ? 1 : punct == ']' ? -1 : 0;
 }
 
+static bool within_brackets(const JsonParser *p)
+{
+    return (p->braces > 0 || p->brackets > 0) && p->braces >= 0 && p->brackets >= 0;
+}
+
+/* What is no token, and the end of the input, end the value too. */
+static void take_end(JsonParser *p, JsonTokenKind kind, const GString *text)
+{
+    bool within = p->tokens && !p->skipping;
+
+    start_afresh(p);
+    if (kind == TOKEN_STRAY) {
+        set_error(p, "stray '%s'", text->str);
+    } else if (kind == TOKEN_TOO_LONG) {
+        error_setg(&p->err, "JSON token size limit exceeded");
+    } else if (within) {
+        set_error(p, "premature end of input");
+    }
+    if (p->err) {
+        deliver_error(p);
+    }
+}
+
 static void take_token(void *opaque, JsonTokenKind kind, const GString *text)
 {
     JsonParser *p = opaque;
 
-    switch (kind) {
-    case TOKEN_STRAY:
-        g_clear_pointer(&p->err, error_free);
-        set_error(p, "stray '%s'", text->str);
-        deliver(p);
+    if (kind == TOKEN_STRAY || kind == TOKEN_TOO_LONG || kind == TOKEN_END) {
+        take_end(p, kind, text);
         return;
-    case TOKEN_TOO_LONG:
-        g_clear_pointer(&p->err, error_free);
-        error_setg(&p->err, "JSON token size limit exceeded");
-        deliver(p);
-        return;
-    case TOKEN_END:
-        if ((p->tokens || text->len) && !p->err) {
-            set_error(p, "premature end of input");
-        }
-        if (p->err) {
-            deliver(p);
-        }
-        return;
-    default:
-        break;
     }
     count_brackets(p, kind == TOKEN_PUNCT ? text->str[0] : 0);
-    if (p->braces + p->brackets > MAX_NESTING || ++p->tokens > MAX_TOKENS) {
-        g_clear_pointer(&p->err, error_free);
-        error_setg(&p->err, "JSON %s limit exceeded", p->tokens > MAX_TOKENS ? "token count" : "nesting depth");
-        deliver(p);
-        return;
+    if (!p->skipping) {
+        if (p->braces + p->brackets > MAX_NESTING || ++p->tokens > MAX_TOKENS) {
+            error_setg(&p->err, "JSON %s limit exceeded", p->tokens > MAX_TOKENS ? "token count" : "nesting depth");
+        } else {
+            step(p, kind, text);
+        }
+        if (p->err) {
+            p->skipping = true;
+            deliver_error(p);
+        }
     }
-    if (!p->err) {
-        step(p, kind, text);
-    }
-    bool open = (p->braces > 0 || p->brackets > 0) && p->braces >= 0 && p->brackets >= 0;
-    if (p->expect == EXPECT_NOTHING || (p->err && !open)) {
-        deliver(p);
+    if (p->expect == EXPECT_NOTHING) {
+        deliver_value(p);
+    } else if (p->skipping && !within_brackets(p)) {
+        start_afresh(p);
     }
 }
 
@@ -392,8 +409,7 @@ void json_parser_free(JsonParser *parser)
     if (!parser) {
         return;
     }
-    reset(parser);
-    error_free(parser->err);
+    drop_value(parser);
     g_array_free(parser->levels, TRUE);
     json_lexer_destroy(&parser->lexer);
     g_free(parser);

@@ -109,36 +109,39 @@ static void test_errors(void)
     static const struct {
         const char *text, *error;
     } cases[] = {
-        {"{1:2}", "1:3: JSON parse error, expecting key"},
+        {"{1:2}", "1:2: JSON parse error, expecting key"},
         {"{'a':1,}", "1:8: JSON parse error, expecting key"},
         {"{]", "1:2: JSON parse error, expecting key"},
         {"[1,]", "1:4: JSON parse error, expecting value"},
         {"[}", "1:2: JSON parse error, expecting value"},
         {"]", "1:1: JSON parse error, expecting value"},
         {"{'a':]", "1:6: JSON parse error, expecting value"},
-        {"{'a' 1}", "1:7: JSON parse error, missing : in object pair"},
-        {"{'a'}", "1:5: JSON parse error, missing : in object pair"},
-        {"{'a':1 2}", "1:9: JSON parse error, expected separator in dict"},
-        {"[1\n 2]", "2:3: JSON parse error, expected separator in list"},
-        {"{'a':1,'a':2}", "1:10: JSON parse error, duplicate key"},
-        {"nul ", "1:4: JSON parse error, invalid keyword 'nul'"},
+        {"{'a' 1}", "1:6: JSON parse error, expecting ':'"},
+        {"{'a'}", "1:5: JSON parse error, expecting ':'"},
+        {"{'a':1 2}", "1:8: JSON parse error, expected ',' or '}'"},
+        {"{'a':1]", "1:8: JSON parse error, expected ',' or '}'"},
+        {"[1}", "1:4: JSON parse error, expected ',' or ']'"},
+        {"{'a':1;", "1:8: JSON parse error, stray ';'"},
+        {"[1\n 2]", "2:2: JSON parse error, expected ',' or ']'"},
+        {"{'a':1,'a':2}", "1:12: JSON parse error, duplicate key"},
+        {"nul ", "1:1: JSON parse error, invalid keyword 'nul'"},
         {"@", "1:1: JSON parse error, stray '@'"},
-        {"01", "1:2: JSON parse error, stray '01'"},
-        {"-x", "1:2: JSON parse error, stray '-x'"},
-        {"1.x", "1:3: JSON parse error, stray '1.x'"},
-        {"1e+x", "1:4: JSON parse error, stray '1e+x'"},
-        {"\"ab\tc\"", "1:4: JSON parse error, stray '\"ab\t'"},
-        {"'\\q'", "1:4: JSON parse error, invalid escape sequence in string"},
-        {"'\\ud800x'", "1:9: JSON parse error, \\ud800 is not a valid Unicode character"},
-        {"'\\udc00'", "1:8: JSON parse error, \\udc00 is not a valid Unicode character"},
-        {"'\\u12g4'", "1:8: JSON parse error, \\u12g4 is not a valid Unicode character"},
-        {"'\\u12'", "1:6: JSON parse error, \\u12 is not a valid Unicode character"},
-        {"'\\uFFFE'", "1:8: JSON parse error, \\uFFFE is not a valid Unicode character"},
-        {"'\xed\xa0\x80'", "1:5: JSON parse error, invalid UTF-8 sequence in string"},
-        {"'\xe2\x82'", "1:4: JSON parse error, invalid UTF-8 sequence in string"},
-        {"1e999", "1:5: JSON parse error, number '1e999' is out of range"},
-        {"{", "1:1: JSON parse error, premature end of input"},
-        {"{'a': [1, 2", "1:11: JSON parse error, premature end of input"},
+        {"01", "1:1: JSON parse error, stray '01'"},
+        {"-x", "1:1: JSON parse error, stray '-x'"},
+        {"1.x", "1:1: JSON parse error, stray '1.x'"},
+        {"1e+x", "1:1: JSON parse error, stray '1e+x'"},
+        {"\"ab\tc\"", "1:1: JSON parse error, stray '\"ab\t'"},
+        {"'\\q'", "1:1: JSON parse error, invalid escape sequence in string"},
+        {"'\\ud800x'", "1:1: JSON parse error, \\ud800 is not a valid Unicode character"},
+        {"'\\udc00'", "1:1: JSON parse error, \\udc00 is not a valid Unicode character"},
+        {"'\\u12g4'", "1:1: JSON parse error, \\u12g4 is not a valid Unicode character"},
+        {"'\\u12'", "1:1: JSON parse error, \\u12' is not a valid Unicode character"},
+        {"'\\uFFFE'", "1:1: JSON parse error, \\uFFFE is not a valid Unicode character"},
+        {"'\xed\xa0\x80'", "1:1: JSON parse error, invalid UTF-8 sequence in string"},
+        {"'\xe2\x82'", "1:1: JSON parse error, invalid UTF-8 sequence in string"},
+        {"1e999", "1:1: JSON parse error, number '1e999' is out of range"},
+        {"{", "1:2: JSON parse error, premature end of input"},
+        {"{'a': [1, 2", "1:13: JSON parse error, premature end of input"},
         {"", "Expecting a JSON value"},
         {" \n", "Expecting a JSON value"},
         {"1 2", "Expecting at most one JSON value"},
@@ -152,9 +155,9 @@ static void test_errors(void)
 /* A string that the input ends in is not a value; neither is it silently dropped. */
 static void test_unfinished_string(void)
 {
-    check_error("{'a': 'b", "1:8: JSON parse error, premature end of input");
-    check_error("'b", "1:2: JSON parse error, premature end of input");
-    check_error("-", "1:1: JSON parse error, premature end of input");
+    check_error("{'a': 'b", "1:7: JSON parse error, stray ''b'");
+    check_error("'b", "1:1: JSON parse error, stray ''b'");
+    check_error("-", "1:1: JSON parse error, stray '-'");
 }
 
 static void test_stream(void)
@@ -167,19 +170,22 @@ static void test_stream(void)
 /* One complaint per bad value, and the next value is fine. */
 static void test_recovery(void)
 {
-    check_stream("{'a' {'b': [1 2]}}[1]", "!1:6: JSON parse error, missing : in object pair\n[1]");
-    check_stream("foo\n[1]", "!2:0: JSON parse error, invalid keyword 'foo'\n[1]");
+    check_stream("{'a' {'b': [1 2]}}[1]", "!1:6: JSON parse error, expecting ':'\n[1]");
+    check_stream("foo\n[1]", "!1:1: JSON parse error, invalid keyword 'foo'\n[1]");
     check_stream("@@@ abc\n[1]", "!1:1: JSON parse error, stray '@'\n[1]");
     check_stream("@@@ abc[1]", "!1:1: JSON parse error, stray '@'\n[1]");
     check_stream("{'a': \xff[1]", "!1:7: JSON parse error, stray '\xff'\n[1]");
-    check_stream("'abc\ndef\n[1]", "!2:0: JSON parse error, stray ''abc\n'\n[1]");
+    check_stream("'abc\ndef\n[1]", "!1:1: JSON parse error, stray ''abc\n'\n[1]");
     check_stream("[@[1]", "!1:2: JSON parse error, stray '@'\n[1]");
+    check_stream("{'a' [1", "!1:6: JSON parse error, expecting ':'");
+    check_stream("{'a':1;'b':2}", "!1:8: JSON parse error, stray ';'\n!1:12: JSON parse error, expecting value\n2\n"
+                                  "!1:14: JSON parse error, expecting value");
 }
 
 static void test_position_counts_over_connection(void)
 {
     check_stream("{}\n{}\n  ]\n[1 2]",
-                 "{}\n{}\n!3:3: JSON parse error, expecting value\n!4:5: JSON parse error, expected separator in list");
+                 "{}\n{}\n!3:3: JSON parse error, expecting value\n!4:4: JSON parse error, expected ',' or ']'");
 }
 
 static void test_nesting_limit(void)
