@@ -50,63 +50,53 @@ static void error_store(Error **errp, ErrorClass cls, char *msg)
     *errp = err;
 }
 
-void error_setg(Error **errp, const char *fmt, ...)
-{
-    va_list ap;
+/* Declares @text with the message of a printf-like function whose last named parameter is "format". */
+#define FORMAT_TEXT(text)                                                                          \
+    va_list text##_args;                                                                           \
+    va_start(text##_args, format);                                                                 \
+    g_autofree char *text = g_strdup_vprintf(format, text##_args);                                 \
+    va_end(text##_args)
 
-    va_start(ap, fmt);
-    error_store(errp, ERROR_CLASS_GENERIC_ERROR, g_strdup_vprintf(fmt, ap));
-    va_end(ap);
+void error_setg(Error **errp, const char *format, ...)
+{
+    FORMAT_TEXT(text);
+    error_store(errp, ERROR_CLASS_GENERIC_ERROR, g_steal_pointer(&text));
 }
 
-void error_set(Error **errp, ErrorClass cls, const char *fmt, ...)
+void error_set(Error **errp, ErrorClass cls, const char *format, ...)
 {
-    va_list ap;
-
-    va_start(ap, fmt);
-    error_store(errp, cls, g_strdup_vprintf(fmt, ap));
-    va_end(ap);
+    FORMAT_TEXT(text);
+    error_store(errp, cls, g_steal_pointer(&text));
 }
 
-void error_setg_errno(Error **errp, int os_errno, const char *fmt, ...)
+void error_setg_errno(Error **errp, int os_errno, const char *format, ...)
 {
-    va_list ap;
-
-    va_start(ap, fmt);
-    g_autofree char *msg = g_strdup_vprintf(fmt, ap);
-    va_end(ap);
-    error_store(errp, ERROR_CLASS_GENERIC_ERROR, g_strdup_printf("%s: %s", msg, g_strerror(os_errno)));
+    FORMAT_TEXT(text);
+    error_store(errp, ERROR_CLASS_GENERIC_ERROR, g_strconcat(text, ": ", g_strerror(os_errno), NULL));
 }
 
-void error_append_hint(Error **errp, const char *fmt, ...)
+void error_append_hint(Error **errp, const char *format, ...)
 {
-    va_list ap;
+    Error *err = errp ? *errp : NULL;
 
-    if (!errp || !*errp) {
-        return;
+    if (err) {
+        FORMAT_TEXT(more);
+        if (!err->hint) {
+            err->hint = g_string_new(NULL);
+        }
+        g_string_append(err->hint, more);
     }
-    Error *err = *errp;
-    if (!err->hint) {
-        err->hint = g_string_new(NULL);
-    }
-    va_start(ap, fmt);
-    g_string_append_vprintf(err->hint, fmt, ap);
-    va_end(ap);
 }
 
-void error_prepend(Error **errp, const char *fmt, ...)
+void error_prepend(Error **errp, const char *format, ...)
 {
-    va_list ap;
+    Error *err = errp ? *errp : NULL;
 
-    if (!errp || !*errp) {
-        return;
+    if (err) {
+        FORMAT_TEXT(front);
+        g_autofree char *old = err->msg;
+        err->msg = g_strconcat(front, old, NULL);
     }
-    va_start(ap, fmt);
-    g_autofree char *front = g_strdup_vprintf(fmt, ap);
-    va_end(ap);
-    char *msg = g_strconcat(front, (*errp)->msg, NULL);
-    g_free((*errp)->msg);
-    (*errp)->msg = msg;
 }
 
 void error_propagate(Error **dst, Error *local)
@@ -204,14 +194,10 @@ static void emit(const char *kind, const char *msg, const char *hint)
 }
 
 #define DEFINE_REPORT(name, kind)                                                                  \
-    void name(const char *fmt, ...)                                                                \
+    void name(const char *format, ...)                                                             \
     {                                                                                              \
-        va_list ap;                                                                                \
-                                                                                                   \
-        va_start(ap, fmt);                                                                         \
-        g_autofree char *msg = g_strdup_vprintf(fmt, ap);                                          \
-        va_end(ap);                                                                                \
-        emit(kind, msg, "");                                                                       \
+        FORMAT_TEXT(text);                                                                         \
+        emit(kind, text, "");                                                                      \
     }
 
 DEFINE_REPORT(error_report, "")

@@ -25,15 +25,15 @@ typedef struct Error Error;
 extern Error *error_abort, *error_fatal;
 
 /* Set *@errp, which must be NULL or point to NULL. The message has no full stop and no newline. */
-void error_setg(Error **errp, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
-void error_set(Error **errp, ErrorClass cls, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+void error_setg(Error **errp, const char *format, ...) G_GNUC_PRINTF(2, 3);
+void error_set(Error **errp, ErrorClass cls, const char *format, ...) G_GNUC_PRINTF(3, 4);
 /* Appends ": " and the text of @os_errno (positive). */
-void error_setg_errno(Error **errp, int os_errno, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+void error_setg_errno(Error **errp, int os_errno, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 /* A hint is printed on lines of its own after the message, and never sent over QMP; it brings its own newlines. */
-void error_append_hint(Error **errp, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+void error_append_hint(Error **errp, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* Put text in front of the message. */
-void error_prepend(Error **errp, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+void error_prepend(Error **errp, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* Move @local (may be NULL) into *@dst, as error_setg() would; frees it if nobody wants it or *@dst is set. */
 void error_propagate(Error **dst, Error *local);
@@ -51,9 +51,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Error, error_free)
  * Reports go to stderr as "PROG: LOCATION: message"; any thread. The location is the one of the calling thread's
  * innermost error_location_push(), such as "-device foo".
  */
-void error_report(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
-void warn_report(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
-void info_report(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+void error_report(const char *format, ...) G_GNUC_PRINTF(1, 2);
+void warn_report(const char *format, ...) G_GNUC_PRINTF(1, 2);
+void info_report(const char *format, ...) G_GNUC_PRINTF(1, 2);
 /* Report @err with its hint, and free it. */
 void error_report_err(Error *err);
 void warn_report_err(Error *err);

@@ -9,14 +9,13 @@
 
 VersionInfo *qmp_query_version(Error **errp)
 {
-    VersionInfo *info = g_new0(VersionInfo, 1);
+    const VersionTriple compatible = {
+        .major = QEMU_VERSION_MAJOR, .minor = QEMU_VERSION_MINOR, .micro = QEMU_VERSION_MICRO};
+    VersionInfo *answer = g_new0(VersionInfo, 1);
 
-    info->qemu = g_new0(VersionTriple, 1);
-    info->qemu->major = QEMU_VERSION_MAJOR;
-    info->qemu->minor = QEMU_VERSION_MINOR;
-    info->qemu->micro = QEMU_VERSION_MICRO;
-    info->package = g_strdup("");
-    return info;
+    answer->package = g_strdup("");
+    answer->qemu = g_memdup2(&compatible, sizeof(compatible));
+    return answer;
 }
 
 CommandInfoList *qmp_query_commands(Error **errp)
