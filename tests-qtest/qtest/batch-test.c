@@ -344,7 +344,9 @@ static void test_fault(gconstpointer data)
         run_load(&s);
     }
     calls = take_calls(&s);
-    g_assert_cmpuint(calls.requests, ==, 5 * c->queues * DEPTH);
+    /* With nothing in flight that could start the queue again, a refused request may go another way. */
+    g_assert_cmpuint(calls.requests, <=, 5 * c->queues * DEPTH);
+    g_assert_cmpuint(calls.requests + calls.refused, >=, 5 * c->queues * DEPTH);
     g_assert_cmpuint(calls.max, <=, c->limit);
     if (strstr(c->fault, "EAGAIN")) {
         g_assert_cmpuint(calls.refused, >, 0);

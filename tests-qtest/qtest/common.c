@@ -176,6 +176,17 @@ void add_case(GTestDataFunc fn, gconstpointer data, const char *fmt, ...)
     g_test_add_data_func(path, data, fn);
 }
 
+void add_case_owned(GTestDataFunc fn, gpointer data, const char *fmt, ...)
+{
+    g_autofree char *path = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    path = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    g_test_add_data_func_full(path, data, fn, g_free);
+}
+
 QTest *start_none(const char *fmt, ...)
 {
     QTestOpts o = {.machine = "none"};

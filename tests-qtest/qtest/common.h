@@ -48,5 +48,7 @@ void assert_no_object(QTest *t);
 
 /* g_test_add_data_func() under a formatted path. */
 void add_case(GTestDataFunc fn, gconstpointer data, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+/* The same; @data goes to g_free() in the end. */
+void add_case_owned(GTestDataFunc fn, gpointer data, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
 #endif

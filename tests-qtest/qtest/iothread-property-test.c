@@ -197,6 +197,15 @@ static void test_set_bad(gconstpointer data)
     qt_stop(t);
 }
 
+static void free_case(gpointer data)
+{
+    Case *c = data;
+
+    g_free(c->text);
+    g_free(c->error);
+    g_free(c);
+}
+
 static void add(GTestDataFunc fn, const Prop *p, Way way, const char *group, const char *label, const char *text,
                 json_int_t value, const char *error)
 {
@@ -208,7 +217,7 @@ static void add(GTestDataFunc fn, const Prop *p, Way way, const char *group, con
     c->text = g_strdup(text);
     c->value = value;
     c->error = g_strdup(error);
-    g_test_add_data_func(path, c, fn);
+    g_test_add_data_func_full(path, c, fn, free_case);
 }
 
 static void add_good(const Prop *p)

@@ -259,7 +259,7 @@ static void add_sizes(const Engine *e)
             c->size = sizes[i];
             c->write = k & 1;
             c->aligned = k & 2;
-            add_case(test_size, c, "/virtio-blk/data/%s/%s/%zu-%s", e->name, c->write ? "write" : "read", c->size,
+            add_case_owned(test_size, c, "/virtio-blk/data/%s/%s/%zu-%s", e->name, c->write ? "write" : "read", c->size,
                      c->aligned ? "page-aligned" : "unaligned-memory");
         }
     }
@@ -268,7 +268,7 @@ static void add_sizes(const Engine *e)
 
         c->e = e;
         c->queues = queues;
-        add_case(test_mixed, c, "/virtio-blk/data/%s/mixed/%u-queue%s", e->name, queues, queues > 1 ? "s" : "");
+        add_case_owned(test_mixed, c, "/virtio-blk/data/%s/mixed/%u-queue%s", e->name, queues, queues > 1 ? "s" : "");
     }
 }
 
@@ -290,7 +290,7 @@ int main(int argc, char **argv)
             c->indirect = k & 1;
             c->write = k & 2;
             c->via = k & 4 ? VIRTIO_MODERN : VIRTIO_LEGACY;
-            add_case(test_framing, c, "/virtio-blk/framing/%s/%s/%s/%s", via_name[c->via],
+            add_case_owned(test_framing, c, "/virtio-blk/framing/%s/%s/%s/%s", via_name[c->via],
                      c->indirect ? "indirect" : "direct", c->write ? "write" : "read", framings[i].name);
         }
     }

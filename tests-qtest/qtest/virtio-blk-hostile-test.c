@@ -126,7 +126,7 @@ int main(int argc, char **argv)
             row->c = &hostile_cases[i];
             row->via = k == 0 ? VIRTIO_LEGACY : VIRTIO_MODERN;
             row->iothread = k != 2;
-            add_case(test_case, row, "/virtio-blk/hostile/%s%s/%s", via_name[row->via],
+            add_case_owned(test_case, row, "/virtio-blk/hostile/%s%s/%s", via_name[row->via],
                      row->iothread ? "" : "-main-loop", hostile_cases[i].name);
         }
     }

@@ -382,7 +382,7 @@ static void add(GTestDataFunc fn, VirtioVia via, unsigned int queues, const char
 
     c->via = via;
     c->queues = queues;
-    add_case(fn, c, "/virtio-blk/irq/%s/%s", via_name[via], name);
+    add_case_owned(fn, c, "/virtio-blk/irq/%s/%s", via_name[via], name);
 }
 
 int main(int argc, char **argv)
