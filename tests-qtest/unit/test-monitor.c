@@ -429,9 +429,9 @@ static const ChardevCase chardev_cases[] = {
     {"not-a-socket", "socket,id=x,fd=99", "File descriptor '99' is not a socket"},
     {"wait-as-client", "socket,id=x,path=/nosuch,wait=off",
      "'wait' option is incompatible with socket in client connect mode"},
-    {"no-server", "socket,id=x,path=/nosuch/socket", "Failed to connect to '/nosuch/socket': No such file or directory"},
-    {"cannot-bind", "socket,id=x,path=/nosuch/socket,server=on,wait=off",
-     "Failed to bind socket to /nosuch/socket: No such file or directory"},
+    {"no-server", "socket,id=x,path=/proc/nosuch/socket", "Failed to connect to '/proc/nosuch/socket': No such file or directory"},
+    {"cannot-bind", "socket,id=x,path=/proc/nosuch/socket,server=on,wait=off",
+     "Failed to bind socket to /proc/nosuch/socket: No such file or directory"},
     {"server-garbage", "socket,id=x,path=/nosuch,server=perhaps", "Parameter 'server' expects 'on' or 'off'"},
     {"file-without-path", "file,id=x", "chardev: file: no filename given"},
 };
