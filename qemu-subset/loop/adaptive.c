@@ -118,7 +118,9 @@ bool aio_adaptive_poll(AioContext *ctx, int64_t timeout_ns)
     aio_stat_add(&ctx->stats.polls, 1);
     begin_polling(ctx);
     do {
-        found = look_at_handlers(ctx) | aio_sources_ready(ctx) | !aio_inbox_empty(ctx);
+        found = look_at_handlers(ctx);
+        found |= aio_sources_ready(ctx);
+        found |= !aio_inbox_empty(ctx);
     } while (!found && aio_now_ns() - start < limit &&
              atomic_load_explicit(&ctx->params_gen, memory_order_relaxed) == ctx->poll_gen);
     if (found) {
