@@ -75,7 +75,8 @@ unsigned int blk_channel_in_flight(const BlockChannel *c);
 bool blk_channel_quiesced(const BlockChannel *c);
 /* A request that never reached the graph because the guest built it wrongly. Home. */
 void blk_account_invalid(BlockChannel *c, BlockOp op);
-void blk_account_merged(BlockChannel *c, BlockOp op, unsigned int n);
+/* @n further requests of the guest were part of the one that has just ended with @ret. Home. */
+void blk_account_merged(BlockChannel *c, BlockOp op, unsigned int n, int ret);
 
 /* BlockErrorAction is the type that clients see; short names for its values. */
 #define BLOCK_ERROR_REPORT BLOCK_ERROR_ACTION_REPORT

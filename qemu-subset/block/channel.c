@@ -290,9 +290,10 @@ void blk_account_invalid(BlockChannel *c, BlockOp op)
     atomic_store_explicit(&c->last_access_ns, (uint64_t)channel_now(c), memory_order_relaxed);
 }
 
-void blk_account_merged(BlockChannel *c, BlockOp op, unsigned int n)
+void blk_account_merged(BlockChannel *c, BlockOp op, unsigned int n, int ret)
 {
     aio_stat_add(&c->merged[op], n);
+    aio_stat_add(ret < 0 ? &c->failed[op] : &c->ops[op], n);
 }
 
 /* --- Coming to rest; main thread --- */

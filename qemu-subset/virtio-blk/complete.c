@@ -31,13 +31,28 @@ static void fail(VirtIOBlkReq *req, int error)
     blk_error_apply(blk, action, is_read, error);
 }
 
-void virtio_blk_complete(VirtIOBlkReq *req, int ret)
+static void complete_one(VirtIOBlkReq *req, int ret)
 {
     if (G_LIKELY(ret >= 0)) {
         virtio_blk_finish(req, VIRTIO_BLK_S_OK);
     } else {
         fail(req, -ret);
     }
+}
+
+void virtio_blk_complete(VirtIOBlkReq *req, int ret)
+{
+    if (G_UNLIKELY(req->merged)) {
+        virtio_blk_unmerge(req, ret);
+        while (req->merged) {
+            VirtIOBlkReq *next = req->merged;
+
+            req->merged = NULL;
+            complete_one(req, ret);
+            req = next;
+        }
+    }
+    complete_one(req, ret);
 }
 
 void virtio_blk_done(BlockRequest *blk)

@@ -20,8 +20,20 @@ typedef struct VirtIOBlkReq {
     VirtIOBlkQueue *q;
     uint8_t *status; /* where the result goes */
     FifoNode link;   /* parked or retried */
+    struct VirtIOBlkReq *merged; /* the next of those that travel as one; NULL: none */
+    /* What the first of them asks for itself, while blk describes all. */
+    const struct iovec *own_iov;
+    unsigned int own_niov;
+    uint64_t own_bytes;
     VirtQueueElement elem;
 } VirtIOBlkReq;
+
+/* Reads or writes that wait for neighbours. */
+#define VIRTIO_BLK_MERGE_MAX 32
+typedef struct VirtIOBlkPending {
+    VirtIOBlkReq *reqs[VIRTIO_BLK_MERGE_MAX];
+    unsigned int n;
+} VirtIOBlkPending;
 
 /* Everything about a queue; the home of the queue alone touches it while the queue runs. */
 struct VirtIOBlkQueue {
@@ -38,6 +50,7 @@ struct VirtIOBlkQueue {
     VirtQueueElement **idle;
     unsigned int pool_size, idle_from, made;
     bool serving; /* completions are flushed by the loop that takes requests */
+    VirtIOBlkPending pending; /* of the batch that is being taken */
     Fifo parked;  /* failed, and the policy says to stop: wait for "cont" */
     Fifo retry;   /* parked when the machine went on: to be submitted again */
 };
@@ -71,6 +84,14 @@ void virtio_blk_handle_queue(VirtIODevice *vdev, unsigned int index);
 bool virtio_blk_queue_init(VirtIOBlock *s, unsigned int index);
 void virtio_blk_queue_cleanup(VirtIOBlkQueue *q);
 void virtio_blk_submit_retry(VirtIOBlkQueue *q);
+void virtio_blk_submit(VirtIOBlkReq *req);
+
+/* merge.c; home of the queue. A read or write is held back until its batch is complete or of another kind. */
+void virtio_blk_merge_add(VirtIOBlkQueue *q, VirtIOBlkReq *req);
+/* Submit what was held back. */
+void virtio_blk_merge_flush(VirtIOBlkQueue *q);
+/* Undo what was done to @first when it has ended with @ret, and account for the others. */
+void virtio_blk_unmerge(VirtIOBlkReq *first, int ret);
 
 /* complete.c; home of the queue. */
 void virtio_blk_done(BlockRequest *blk);

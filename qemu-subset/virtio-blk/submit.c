@@ -49,7 +49,7 @@ static unsigned int idle_requests(VirtIOBlkQueue *q, unsigned int n)
     return MIN(idle, n);
 }
 
-static void submit(VirtIOBlkReq *req)
+void virtio_blk_submit(VirtIOBlkReq *req)
 {
     if (blk_submit(req->q->channel, &req->blk) == BLOCK_DONE) {
         virtio_blk_complete(req, req->blk.ret);
@@ -70,6 +70,8 @@ static bool dispatch_other(VirtIOBlkReq *req, const VirtIOBlkCommand *cmd)
 {
     VirtIOBlkQueue *q = req->q;
 
+    /* A flush stands for the writes before it. */
+    virtio_blk_merge_flush(q);
     switch (cmd->kind) {
     case VIRTIO_BLK_FLUSH:
         req->blk.op = BLOCK_FLUSH;
@@ -94,7 +96,7 @@ static bool dispatch_other(VirtIOBlkReq *req, const VirtIOBlkCommand *cmd)
         virtio_error(&q->dev->vdev, "%s", cmd->text);
         return false;
     }
-    submit(req);
+    virtio_blk_submit(req);
     return true;
 }
 
@@ -117,7 +119,11 @@ static bool dispatch(VirtIOBlkReq *req)
         return true;
     }
     req->blk.op = cmd.kind == VIRTIO_BLK_READ ? BLOCK_READ : BLOCK_WRITE;
-    submit(req);
+    if (req->q->dev->request_merging) {
+        virtio_blk_merge_add(req->q, req);
+    } else {
+        virtio_blk_submit(req);
+    }
     return true;
 }
 
@@ -137,9 +143,11 @@ static unsigned int take_batch(VirtIOBlkQueue *q, unsigned int max)
             while (i < n) {
                 q->idle[--q->idle_from] = batch[i++];
             }
-            return 0;
+            n = 0;
+            break;
         }
     }
+    virtio_blk_merge_flush(q);
     virtqueue_flush(q->vq);
     return n;
 }
@@ -154,7 +162,7 @@ void virtio_blk_submit_retry(VirtIOBlkQueue *q)
     }
     fifo_init(&q->retry);
     while ((node = fifo_pop(&again))) {
-        submit(container_of(node, VirtIOBlkReq, link));
+        virtio_blk_submit(container_of(node, VirtIOBlkReq, link));
     }
 }
 

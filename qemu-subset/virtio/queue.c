@@ -209,6 +209,18 @@ static uint8_t *overflow_memory(VirtQueue *vq)
     return vq->overflow;
 }
 
+static struct iovec *overflow_iov(VirtQueue *vq, const VirtQueueElement *elem)
+{
+    uint8_t *mem = overflow_memory(vq);
+
+    return mem ? (struct iovec *)(void *)(mem + elem->slot * OVERFLOW_STRIDE) : NULL;
+}
+
+struct iovec *virtqueue_element_spare(VirtQueue *vq, const VirtQueueElement *elem)
+{
+    return elem->iov == elem->small ? overflow_iov(vq, elem) : NULL;
+}
+
 /* Room for one more segment. */
 static bool make_room(VirtQueue *vq, VirtQueueElement *elem, unsigned int n)
 {
@@ -219,13 +231,13 @@ static bool make_room(VirtQueue *vq, VirtQueueElement *elem, unsigned int n)
         return false;
     }
     if (elem->iov == elem->small) {
-        uint8_t *mem = overflow_memory(vq);
+        struct iovec *iov = overflow_iov(vq, elem);
 
-        if (!mem) {
+        if (!iov) {
             return false;
         }
-        elem->iov = (struct iovec *)(void *)(mem + elem->slot * OVERFLOW_STRIDE);
-        memcpy(elem->iov, elem->small, n * sizeof(struct iovec));
+        elem->iov = iov;
+        memcpy(iov, elem->small, n * sizeof(struct iovec));
     }
     return true;
 }

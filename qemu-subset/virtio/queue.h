@@ -82,6 +82,12 @@ unsigned int virtqueue_in_use(const VirtQueue *vq);
 /* Tie @elem to @vq as number @slot: 0 to the offered size (one more than can be in use), one element a number. */
 void virtqueue_element_init(VirtQueue *vq, VirtQueueElement *elem, unsigned int slot);
 
+/*
+ * Memory for VIRTQUEUE_MAX_SIZE segments that belongs to @elem until it is filled, for a caller who wants to describe more
+ * than the element does. NULL if the element uses it itself, or there is none.
+ */
+struct iovec *virtqueue_element_spare(VirtQueue *vq, const VirtQueueElement *elem);
+
 /* --- Serving it; home --- */
 
 /*
