@@ -121,6 +121,8 @@ static int64_t pass_wait(AioContext *ctx, bool blocking, int64_t *now)
     if (measure) {
         start = aio_now_ns();
     }
+    /* A due timer is work as well. */
+    here |= blocking && timeout == 0 && list_empty(&ctx->always);
     if (here || completions) {
         look_at_times(ctx, completions);
     } else if (timeout == 0) {

@@ -172,6 +172,10 @@ struct AioContext {
     bool closing;
     AioPollState inner[AIO_POLL_INNER];
     AioSource *sources[AIO_SLOTS];
+    AioSource *attached[AIO_SLOTS]; /* those that are there, without gaps */
+    uint8_t attached_slot[AIO_SLOTS];
+    unsigned int n_attached;
+    unsigned int n_timers; /* armed, on all clocks */
     void *uring, *kaio; /* struct AioUring, AioKaio */
     void *mon_state;
     AioTimerHeap heaps[CLOCK_TYPES];

@@ -14,6 +14,8 @@ void aio_source_attach(AioContext *ctx, AioSlot slot, AioSource *src)
     assert(in_home(ctx) && !ctx->sources[slot]);
     src->ctx = ctx;
     ctx->sources[slot] = src;
+    ctx->attached_slot[ctx->n_attached] = (uint8_t)slot;
+    ctx->attached[ctx->n_attached++] = src;
 }
 
 void aio_plug(AioContext *ctx)
@@ -37,10 +39,10 @@ bool aio_plugged(const AioContext *ctx)
 
 void aio_sources_flush(AioContext *ctx)
 {
-    for (int i = 0; i < AIO_SLOTS; i++) {
-        AioSource *src = ctx->sources[i];
+    for (unsigned int i = 0; i < ctx->n_attached; i++) {
+        AioSource *src = ctx->attached[i];
 
-        if (src && src->pending) {
+        if (src->pending) {
             src->ops->flush(src);
         }
     }
@@ -51,10 +53,10 @@ bool aio_sources_ready(AioContext *ctx)
     if ((ctx->kaio && aio_kaio_ready(ctx)) || (ctx->uring && aio_uring_ready(ctx))) {
         return true;
     }
-    for (int i = 0; i < AIO_SLOTS; i++) {
-        AioSource *src = ctx->sources[i];
+    for (unsigned int i = 0; i < ctx->n_attached; i++) {
+        AioSource *src = ctx->attached[i];
 
-        if (src && src->ops->ready && src->ops->ready(src)) {
+        if (src->ops->ready && src->ops->ready(src)) {
             return true;
         }
     }
@@ -82,11 +84,11 @@ unsigned int aio_sources_reap(AioContext *ctx)
     if (ctx->uring && (!n || !ctx->skipped || aio_uring_posted(ctx))) {
         n += reaped(ctx, AIO_POLL_URING, aio_uring_reap(ctx));
     }
-    for (int i = 0; i < AIO_SLOTS; i++) {
-        AioSource *src = ctx->sources[i];
+    for (unsigned int i = 0; i < ctx->n_attached; i++) {
+        AioSource *src = ctx->attached[i];
 
-        if (src && src->ops->reap && (!src->ops->ready || src->ops->ready(src))) {
-            n += reaped(ctx, AIO_POLL_SLOT0 + i, src->ops->reap(src));
+        if (src->ops->reap && (!src->ops->ready || src->ops->ready(src))) {
+            n += reaped(ctx, AIO_POLL_SLOT0 + ctx->attached_slot[i], src->ops->reap(src));
         }
     }
     return n;
@@ -94,10 +96,10 @@ unsigned int aio_sources_reap(AioContext *ctx)
 
 bool aio_sources_busy(AioContext *ctx)
 {
-    for (int i = 0; i < AIO_SLOTS; i++) {
-        AioSource *src = ctx->sources[i];
+    for (unsigned int i = 0; i < ctx->n_attached; i++) {
+        AioSource *src = ctx->attached[i];
 
-        if (src && (src->pending || (src->ops->busy && src->ops->busy(src)))) {
+        if (src->pending || (src->ops->busy && src->ops->busy(src))) {
             return true;
         }
     }
@@ -106,10 +108,10 @@ bool aio_sources_busy(AioContext *ctx)
 
 void aio_sources_params_changed(AioContext *ctx)
 {
-    for (int i = 0; i < AIO_SLOTS; i++) {
-        AioSource *src = ctx->sources[i];
+    for (unsigned int i = 0; i < ctx->n_attached; i++) {
+        AioSource *src = ctx->attached[i];
 
-        if (src && src->ops->params_changed) {
+        if (src->ops->params_changed) {
             src->ops->params_changed(src);
         }
     }
@@ -117,11 +119,11 @@ void aio_sources_params_changed(AioContext *ctx)
 
 void aio_sources_destroy(AioContext *ctx)
 {
-    for (int i = 0; i < AIO_SLOTS; i++) {
-        AioSource *src = ctx->sources[i];
+    while (ctx->n_attached) {
+        AioSource *src = ctx->attached[--ctx->n_attached];
 
-        ctx->sources[i] = NULL;
-        if (src && src->ops->destroy) {
+        ctx->sources[ctx->attached_slot[ctx->n_attached]] = NULL;
+        if (src->ops->destroy) {
             src->ops->destroy(src);
         }
     }

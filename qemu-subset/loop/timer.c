@@ -95,8 +95,11 @@ void aio_timer_init(AioTimer *t, AioContext *ctx, ClockType clock, AioTimerFn *f
     *t = (AioTimer){.ctx = ctx, .clock = clock, .fn = fn, .opaque = opaque};
 }
 
-static void timer_disarm(AioTimerHeap *heap, AioTimer *t)
+static void timer_disarm(AioTimer *t)
 {
+    AioTimerHeap *heap = &t->ctx->heaps[t->clock];
+
+    t->ctx->n_timers -= t->index != 0;
     if (t->index == INDEX_LATER) {
         AioTimer **pos = &heap->later;
 
@@ -115,7 +118,8 @@ void aio_timer_mod_ns(AioTimer *t, int64_t expire_ns)
     AioTimerHeap *heap = &t->ctx->heaps[t->clock];
 
     assert(in_home(t->ctx));
-    timer_disarm(heap, t);
+    timer_disarm(t);
+    t->ctx->n_timers++;
     t->expire_ns = expire_ns;
     if (heap->running && expire_ns <= heap->now_ns) {
         /* In the heap it would run in this pass again, and could keep others from running for ever. */
@@ -132,7 +136,7 @@ void aio_timer_del(AioTimer *t)
 {
     if (t->index) {
         assert(in_home(t->ctx));
-        timer_disarm(&t->ctx->heaps[t->clock], t);
+        timer_disarm(t);
         publish_deadline(t->ctx, t->clock);
     }
 }
@@ -141,6 +145,9 @@ int64_t aio_timers_timeout(AioContext *ctx)
 {
     int64_t timeout = -1;
 
+    if (!ctx->n_timers) {
+        return -1;
+    }
     for (int c = 0; c < CLOCK_TYPES; c++) {
         AioTimerHeap *heap = &ctx->heaps[c];
         int64_t left;
@@ -174,7 +181,7 @@ static bool heap_run(AioContext *ctx, ClockType clock)
     while (heap->count && heap->timers[0]->expire_ns <= heap->now_ns) {
         AioTimer *t = heap->timers[0];
 
-        heap_remove(heap, t);
+        timer_disarm(t);
         publish_deadline(ctx, clock);
         t->fn(t->opaque);
         progress = true;
@@ -196,6 +203,9 @@ bool aio_timers_run(AioContext *ctx)
 {
     bool progress = false;
 
+    if (!ctx->n_timers) {
+        return false;
+    }
     for (int c = 0; c < CLOCK_TYPES; c++) {
         if (ctx->heaps[c].count) {
             progress |= heap_run(ctx, c);
@@ -211,7 +221,7 @@ void aio_timers_destroy(AioContext *ctx)
 
         /* Their owners may still call aio_timer_del(). */
         while (heap->count) {
-            heap_remove(heap, heap->timers[0]);
+            timer_disarm(heap->timers[0]);
         }
         g_clear_pointer(&heap->timers, g_free);
         heap->size = 0;
