@@ -55,32 +55,33 @@ bool machine_parse_topology(json_t *options, MachineTopology *t, Error **errp)
             return false;
         }
     }
-    /* What is not given follows from the rest; with nothing but a number of CPUs each is a socket's only core. */
+    /* What is not given follows from the rest: one socket, one thread a core, and as many cores as that leaves. */
     uint64_t total = given.max_cpus ? given.max_cpus : given.cpus;
     *t = given;
     t->threads = given.threads ? given.threads : 1;
-    t->cores = given.cores ? given.cores : 1;
-    if (!given.cores && given.sockets && total) {
-        t->cores = (unsigned int)MAX(1, total / ((uint64_t)given.sockets * t->threads));
-    }
     t->sockets = given.sockets ? given.sockets : 1;
-    if (!given.sockets && total) {
+    t->cores = given.cores ? given.cores : 1;
+    if (!given.cores && total) {
+        t->cores = (unsigned int)MAX(1, total / ((uint64_t)t->sockets * t->threads));
+    } else if (!given.sockets && total) {
         t->sockets = (unsigned int)MAX(1, total / ((uint64_t)t->cores * t->threads));
     }
     uint64_t product = (uint64_t)t->sockets * t->cores * t->threads;
     uint64_t max_cpus = total ? total : product;
     if (product != max_cpus) {
         error_setg(errp,
-                   "Invalid CPU topology: product of the hierarchy must match maxcpus: sockets (%u) * cores (%u) * "
-                   "threads (%u) != maxcpus (%u)",
+                   "Invalid CPU topology: product of the hierarchy must match maxcpus: sockets (%u) * dies (1) * "
+                   "cores (%u) * threads (%u) != maxcpus (%u)",
                    t->sockets, t->cores, t->threads, (unsigned int)max_cpus);
         return false;
     }
     t->max_cpus = (unsigned int)MIN(max_cpus, UINT32_MAX);
     t->cpus = given.cpus ? given.cpus : t->max_cpus;
     if (t->cpus > t->max_cpus) {
-        error_setg(errp, "Invalid CPU topology: maxcpus must be equal to or greater than smp: maxcpus (%u) < smp_cpus (%u)",
-                   t->max_cpus, t->cpus);
+        error_setg(errp,
+                   "Invalid CPU topology: maxcpus must be equal to or greater than smp: sockets (%u) * dies (1) * "
+                   "cores (%u) * threads (%u) == maxcpus (%u) < smp_cpus (%u)",
+                   t->sockets, t->cores, t->threads, t->max_cpus, t->cpus);
         return false;
     }
     return true;

@@ -4,7 +4,7 @@
 
 #include "base/bswap.h"
 #include "guest/hostmem.h"
-#include "guest/machine.h"
+#include "guest/machine-private.h"
 #include "qapi/json.h"
 
 #include <string.h>
@@ -263,6 +263,36 @@ static void test_bad_options(void)
     machine_destroy();
 }
 
+static void test_topology(void)
+{
+    static const struct {
+        const char *smp;
+        unsigned int cpus, max_cpus, sockets, cores, threads;
+    } cases[] = {
+        {"4", 4, 4, 1, 4, 1},          {"4,sockets=2", 4, 4, 2, 2, 1},       {"6,cores=3", 6, 6, 2, 3, 1},
+        {"4,threads=2", 4, 4, 1, 2, 2}, {"sockets=2,cores=2", 4, 4, 2, 2, 1}, {"2,maxcpus=4", 2, 4, 1, 4, 1},
+    };
+    Error *err = NULL;
+
+    for (unsigned int i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const MachineTopology *t = machine_topology();
+        machine_smp_option(cases[i].smp, &error_abort);
+        g_assert_cmpuint(t->cpus, ==, cases[i].cpus);
+        g_assert_cmpuint(t->max_cpus, ==, cases[i].max_cpus);
+        g_assert_cmpuint(t->sockets, ==, cases[i].sockets);
+        g_assert_cmpuint(t->cores, ==, cases[i].cores);
+        g_assert_cmpuint(t->threads, ==, cases[i].threads);
+    }
+    g_assert_false(machine_smp_option("5,maxcpus=4", &err));
+    assert_error(err, "Invalid CPU topology: maxcpus must be equal to or greater than smp: sockets (1) * dies (1) * "
+                      "cores (4) * threads (1) == maxcpus (4) < smp_cpus (5)");
+    err = NULL;
+    g_assert_false(machine_smp_option("4,sockets=3", &err));
+    assert_error(err, "Invalid CPU topology: product of the hierarchy must match maxcpus: sockets (3) * dies (1) * "
+                      "cores (1) * threads (1) != maxcpus (4)");
+    machine_destroy();
+}
+
 static void test_backend(void)
 {
     bool help;
@@ -470,6 +500,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/q35/interrupt-lines", test_q35_lines);
     g_test_add_func("/guest/none/has-nothing", test_none);
     g_test_add_func("/guest/machine/bad-options-are-named", test_bad_options);
+    g_test_add_func("/guest/machine/cpu-topology", test_topology);
     g_test_add_func("/guest/hostmem/backs-the-machine", test_backend);
     g_test_add_func("/guest/hostmem/errors", test_backend_errors);
     g_test_add_func("/guest/device/errors-leave-nothing", test_device_errors);
