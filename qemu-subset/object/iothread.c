@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -376,8 +377,13 @@ static void iothread_stop_bh(void *opaque)
 
 static bool iothread_start(IOThread *t, Error **errp)
 {
-    int ret = pthread_create(&t->thread, NULL, iothread_run, t);
+    sigset_t all, old;
 
+    /* Signals are for the main thread. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int ret = pthread_create(&t->thread, NULL, iothread_run, t);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (ret) {
         error_setg_errno(errp, ret, "cannot create the thread of iothread '%s'", t->id);
         return false;

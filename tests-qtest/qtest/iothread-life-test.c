@@ -216,6 +216,25 @@ static void test_thread_name(void)
     qt_stop(t);
 }
 
+/* A signal that ends the process must find the main thread, so the others block it. */
+static void test_thread_blocks_signals(void)
+{
+    QTest *t = start_none("-object iothread,id=i0");
+    json_t *list = qmp_must(t->qmp, "query-iothreads", NULL);
+    g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/status", t->child->pid,
+                                            (int)json_integer_value(json_object_get(json_array_get(list, 0), "thread-id")));
+    g_autofree char *status = NULL;
+    const char *mask;
+
+    json_decref(list);
+    g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
+    mask = strstr(status, "SigBlk:");
+    g_assert_nonnull(mask);
+    /* SIGHUP, SIGINT and SIGTERM: bits 0, 1 and 14. */
+    g_assert_cmphex(g_ascii_strtoull(mask + 7, NULL, 16) & 0x4003, ==, 0x4003);
+    qt_stop(t);
+}
+
 static void test_info_iothreads(void)
 {
     QTest *t = start_none("-object iothread,id=i0,aio-max-batch=4");
@@ -343,6 +362,7 @@ static void add_life(void)
     g_test_add_func("/iothread/query-iothreads/has-every-field", test_query_iothreads);
     g_test_add_func("/iothread/query-iothreads/empty-without", test_no_iothreads);
     g_test_add_func("/iothread/info-iothreads/format", test_info_iothreads);
+    g_test_add_func("/iothread/thread/blocks-signals", test_thread_blocks_signals);
     g_test_add_func("/iothread/thread/name", test_thread_name);
     g_test_add_func("/iothread/qom-list-properties/order", test_list_properties);
     g_test_add_func("/main-loop/life", test_main_loop);
