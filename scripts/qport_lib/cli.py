@@ -110,7 +110,7 @@ def cmd_apply(args):
     series, tree, outcomes = _prepare(args, args.branch)
     with gitwork.temporary_worktree(args.tree) as work:
         head = gitwork.commit_all(work, outcomes, tree.since,
-                                  not args.no_checkpatch)
+                                  not args.no_checks)
     gitwork.git(args.tree, 'branch', args.branch, head)
     done = sum(1 for o in outcomes if o.state == 'applies')
     print(f'{series.name}: {done} commits on branch {args.branch}')
@@ -253,8 +253,8 @@ def parser():
     one = command('apply', cmd_apply, 'commit a series on a new branch',
                   'series', 'tree')
     one.add_argument('--branch', required=True, help='branch to make')
-    one.add_argument('--no-checkpatch', action='store_true',
-                     help='do not run the checkpatch of the tree')
+    one.add_argument('--no-checks', action='store_true',
+                     help='do not run checkpatch and qapi-gen of the tree')
     one = command('mails', cmd_mails, 'write a series as mails',
                   'series', 'tree')
     one.add_argument('-o', '--output', required=True, metavar='DIR')

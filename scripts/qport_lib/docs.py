@@ -109,7 +109,8 @@ def qapi_member(text, edit, _holes):
     para = textwrap.wrap(' '.join(edit['doc'].split()), width - 2,
                          initial_indent=f'@{member}: ',
                          subsequent_indent=indent[1:],
-                         break_on_hyphens=False)
+                         break_on_hyphens=False,
+                         fix_sentence_endings=True)
     at = spans[after][1]
     lines[at:at] = ['#'] + ['# ' + line for line in para]
 

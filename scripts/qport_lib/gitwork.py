@@ -6,8 +6,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
-import textwrap
 
 from . import PortError
 
@@ -100,7 +100,23 @@ def run_checkpatch(work):
                     ('; '.join(said) or done.stderr.strip() or 'failed'))
 
 
-def commit_all(work, outcomes, since, checkpatch=True):
+def run_qapi_gen(work, names):
+    """The tree's own schema parser; it is strict about documentation."""
+    script = os.path.join(work, 'scripts', 'qapi-gen.py')
+    schema = os.path.join(work, 'qapi', 'qapi-schema.json')
+    if not (any(n.startswith('qapi/') for n in names) and
+            os.path.isfile(script) and os.path.isfile(schema)):
+        return
+    with tempfile.TemporaryDirectory(prefix='qport-qapi-') as out:
+        done = subprocess.run([sys.executable, '-B', script, '-o', out, schema],
+                              capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines()
+                if not line.startswith('In file included')]
+        raise PortError('qapi-gen: ' + (said[0] if said else 'failed'))
+
+
+def commit_all(work, outcomes, since, checks=True):
     """One signed-off commit for each patch that applies."""
     for outcome in outcomes:
         if outcome.state != 'applies':
@@ -112,8 +128,9 @@ def commit_all(work, outcomes, since, checkpatch=True):
         git(work, 'add', '--', *outcome.files)
         git(work, 'commit', '--quiet', '--no-verify', '--signoff', '--file=-',
             stdin=message(outcome.patch, since))
-        if checkpatch:
+        if checks:
             run_checkpatch(work)
+            run_qapi_gen(work, outcome.files)
     return git(work, 'rev-parse', 'HEAD')
 
 
@@ -149,7 +166,3 @@ def write_mails(work, base, folder, series, since, cover, reroll):
         for name in names:
             shutil.move(os.path.join(spool, name), os.path.join(folder, name))
     return [os.path.join(folder, name) for name in names]
-
-
-def wrapped(text):
-    return textwrap.fill(text, 78, subsequent_indent='    ')

@@ -107,6 +107,28 @@ def _match_at(code, pattern, pos, limit, holes, index=0):
     return pos
 
 
+def ambiguous(match, text):
+    """Does a block hole hold a literal part of its own pattern? Then the part
+    occurs twice, and which of the two was meant is a guess."""
+    parts, part = [], []
+    for tok in compile_pattern(text) + [None]:
+        if tok is None or tok.kind == 'hole':
+            parts.append(part)
+            part = []
+        else:
+            part.append(tok.text.strip())
+    wide = [lex_c(match.holes[t.text[2:]]) for t in compile_pattern(text)
+            if t.text.startswith('$$')]
+    for hole in wide:
+        held = [t.text.strip() for t in hole if t.kind != 'com']
+        for part in parts:
+            size = len(part)
+            if size > 3 and any(held[i:i + size] == part
+                                for i in range(len(held) - size + 1)):
+                return True
+    return False
+
+
 def find_all(source, text, first=0, limit=None):
     """Every match of the pattern within the token range."""
     pattern = compile_pattern(text)

@@ -11,7 +11,7 @@ import textwrap
 
 from . import PortError, Refused
 from .lex import Source, lex_c
-from .match import find_all
+from .match import ambiguous, find_all
 from .scope import definitions, find_definition, token_range
 
 
@@ -24,6 +24,9 @@ def one_match(source, pattern, scope=None):
         shown = ' '.join(pattern.split())
         raise Refused(f'anchor {shown!r}{where}: '
                       f'matches {len(found)} times, want 1')
+    if ambiguous(found[0], pattern):
+        raise Refused(f'anchor {" ".join(pattern.split())!r}: ambiguous, part '
+                      f'of it occurs twice')
     return found[0]
 
 
@@ -120,7 +123,7 @@ def _cut(text, source, start, end):
         after = after[1:]
     elif re.search(r'\{[ \t]*\n$', before) and after.startswith('\n'):
         after = after[1:]
-    elif before.endswith('\n\n') and re.match(r'[ \t]*\}', after):
+    elif before.endswith('\n\n') and re.match(r'[ \t]*(\}|$)', after):
         before = before[:-1]
     return before + after
 
