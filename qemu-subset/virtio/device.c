@@ -185,6 +185,7 @@ static void queue_start(VirtIODevice *vdev, VirtIOQueue *q)
     const VirtQueueFeatures features = {
         .event_idx = virtio_has_feature(vdev, VIRTIO_RING_F_EVENT_IDX),
         .notify_on_empty = virtio_has_feature(vdev, VIRTIO_F_NOTIFY_ON_EMPTY),
+        .packed = virtio_has_feature(vdev, VIRTIO_F_RING_PACKED),
     };
     int ret;
 
@@ -356,6 +357,7 @@ void virtio_offer_features(VirtIODevice *vdev, uint64_t transport_features)
     f |= (uint64_t)vdev->event_idx << VIRTIO_RING_F_EVENT_IDX;
     f |= (uint64_t)vdev->notify_on_empty << VIRTIO_F_NOTIFY_ON_EMPTY;
     f |= (uint64_t)vdev->any_layout << VIRTIO_F_ANY_LAYOUT;
+    f |= (uint64_t)(vdev->packed && vdev->modern) << VIRTIO_F_RING_PACKED;
     f |= (uint64_t)vdev->queue_reset_prop << VIRTIO_F_RING_RESET;
     vdev->host_features = virtio_device_class(vdev)->get_features(vdev, f);
 }

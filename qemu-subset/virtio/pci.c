@@ -100,8 +100,8 @@ static bool check_modes(VirtIOPCI *proxy, Error **errp)
         error_setg(errp, "iommu_platform=on is not supported: there is no IOMMU");
         return false;
     }
-    if (vdev->packed || vdev->in_order) {
-        error_setg(errp, "%s=on is not supported", vdev->packed ? "packed" : "in_order");
+    if (vdev->in_order) {
+        error_setg(errp, "in_order=on is not supported");
         return false;
     }
     if (proxy->ats || proxy->aer) {

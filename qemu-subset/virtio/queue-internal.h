@@ -31,13 +31,16 @@ struct VirtQueue {
     uint16_t mask;      /* num - 1 if that is a power of two, else 0 */
     uint16_t last_avail; /* next entry to take */
     uint16_t seen_avail; /* the driver's index as read last; entries up to it may be taken without looking again */
-    uint16_t used_idx;   /* as the driver sees it */
+    uint16_t used_idx;   /* as the driver sees it; packed: where the next used entry goes */
     uint16_t unflushed;
     uint16_t in_use; /* taken and not yet filled */
     uint16_t signalled_used;
     bool signalled_valid;
     bool event_idx, notify_on_empty;
     bool notification;
+    /* Packed rings: wrap counters, places taken off the ring, and the entry that makes filled ones visible. */
+    bool avail_wrap, used_wrap;
+    uint16_t places_in_use, first_filled, first_flags;
     bool started;
     uint16_t used_flags;
     atomic_bool broken;
@@ -63,7 +66,7 @@ struct VirtQueueRing {
     bool (*enable_notification)(VirtQueue *vq);
 };
 
-extern const VirtQueueRing virtqueue_split_ring;
+extern const VirtQueueRing virtqueue_split_ring, virtqueue_packed_ring;
 
 /* Mark @vq broken and tell the device why. */
 void virtqueue_break(VirtQueue *vq, const char *fmt, ...) G_GNUC_PRINTF(2, 3);

@@ -46,7 +46,8 @@ void virtqueue_reset(VirtQueue *vq)
     virtqueue_set_size(vq, vq->max_size);
     vq->desc_addr = vq->avail_addr = vq->used_addr = 0;
     vq->last_avail = vq->seen_avail = vq->used_idx = vq->signalled_used = 0;
-    vq->unflushed = vq->in_use = 0;
+    vq->unflushed = vq->in_use = vq->places_in_use = 0;
+    vq->avail_wrap = vq->used_wrap = true;
     vq->signalled_valid = false;
     atomic_store(&vq->broken, false);
 }
@@ -111,7 +112,7 @@ bool virtqueue_start(VirtQueue *vq, const VirtQueueFeatures *features)
     uint64_t sizes[3];
 
     g_assert(!vq->started && virtqueue_has_rings(vq));
-    vq->ring = &virtqueue_split_ring;
+    vq->ring = features->packed ? &virtqueue_packed_ring : &virtqueue_split_ring;
     vq->event_idx = features->event_idx;
     vq->notify_on_empty = features->notify_on_empty;
     vq->ram_size = 0;

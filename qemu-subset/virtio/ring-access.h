@@ -42,6 +42,11 @@ RING_ACCESS void ring_store16(void *p, uint16_t v)
     *(volatile RingU16 *)p = htole16(v);
 }
 
+RING_ACCESS void ring_store32(void *p, uint32_t v)
+{
+    *(volatile RingU32 *)p = htole32(v);
+}
+
 RING_ACCESS void ring_store64(void *p, uint64_t v)
 {
     *(volatile RingU64 *)p = htole64(v);

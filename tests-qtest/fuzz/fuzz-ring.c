@@ -90,8 +90,13 @@ static void write_desc(Device *d, Input *in, uint32_t table)
 
     store_le64(p, some_address(in));
     store_le32(p + 8, (uint32_t)take(in, 1) << (take(in, 1) % 32));
-    store_le16(p + 12, (uint16_t)take(in, 1));
-    store_le16(p + 14, (uint16_t)take(in, 1));
+    if (d->features.packed) {
+        store_le16(p + 12, (uint16_t)take(in, 1));
+        store_le16(p + 14, (uint16_t)take(in, 2));
+    } else {
+        store_le16(p + 12, (uint16_t)take(in, 1));
+        store_le16(p + 14, (uint16_t)take(in, 1));
+    }
 }
 
 static void pop(Device *d, unsigned int max)
@@ -190,6 +195,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     guest_ram_set((GuestRamRange[]){{0, RAM_SIZE, d->ram}, {HIGH_BASE, HIGH_SIZE, d->high}}, 2);
     d->features.event_idx = flags & 1;
     d->features.notify_on_empty = flags & 2;
+    d->features.packed = flags & 4;
     d->vq = virtqueue_new(0, MAX_NUM, &ops, d);
     for (unsigned int i = 0; i <= MAX_NUM; i++) {
         virtqueue_element_init(d->vq, &d->elems[i], i);
