@@ -195,6 +195,7 @@ static void case_joins_when_first_ready(AioContext *ctx)
     ring_open(ctx, &r);
     g_assert_cmpint(r.asked, ==, 0);
     join(ctx, &r);
+    ctx->poll_ns = INT64_C(1000000000000);
     r.find_after = r.asked + 10;
     g_assert_true(aio_poll(ctx, true));
     g_assert_cmpint(r.ready, ==, 1);
