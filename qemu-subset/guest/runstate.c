@@ -131,8 +131,9 @@ void vm_system_reset(const char *reason)
 {
     qapi_event_emit("RESET", reason_data(reason));
     vm_reset_devices();
-    if (state == VM_SHUTDOWN) {
-        state = VM_PAUSED;
+    /* Why it stopped is over: it stands at the beginning again. */
+    if (!vm_running() && state != VM_INMIGRATE) {
+        state = VM_PRELAUNCH;
     }
 }
 

@@ -41,7 +41,7 @@ void vm_stop_async(VmState state);
 /* The initial state, before any event is due: prelaunch for -S, else running. */
 void vm_set_initial(bool paused);
 
-/* Reset every device at once, with the RESET event. */
+/* Reset every device at once, with the RESET event; a machine that is stopped is in prelaunch afterwards. */
 void vm_system_reset(const char *reason); /* "host-qmp-system-reset", "guest-reset" ... */
 /* Things to reset that are no devices; called before them. */
 typedef struct VmResetHook {

@@ -484,6 +484,7 @@ static void test_run_state(void)
     g_assert_cmpstr(test_events->str, ==, "");
     guest_env_settle();
     g_assert_cmpstr(test_events->str, ==, "RESET {\"guest\": true, \"reason\": \"guest-reset\"}\n");
+    g_assert_cmpint(vm_state(), ==, VM_PRELAUNCH);
     machine_destroy();
     g_string_free(changes, TRUE);
 }
