@@ -12,11 +12,22 @@ import tempfile
 from . import PortError
 
 
-def git(tree, *args, check=True, env=None, stdin=None):
+# What a calling git or the user's settings must not change.
+FOREIGN = ('GIT_DIR', 'GIT_WORK_TREE', 'GIT_INDEX_FILE', 'GIT_COMMON_DIR',
+           'GIT_OBJECT_DIRECTORY', 'GIT_NAMESPACE', 'GIT_PREFIX')
+SETTINGS = ('-c', 'diff.noprefix=false', '-c', 'diff.mnemonicPrefix=false',
+            '-c', 'format.attach=', '-c', 'core.autocrlf=false')
+
+
+def git(tree, *args, check=True, stdin=None):
     """Run git in a tree; the first line of its complaint becomes the error."""
-    done = subprocess.run(['git', '-C', tree, *args], capture_output=True,
-                          text=True, check=False, input=stdin,
-                          env={**os.environ, **(env or {}), 'LC_ALL': 'C'})
+    env = {k: v for k, v in os.environ.items() if k not in FOREIGN}
+    try:
+        done = subprocess.run(['git', '-C', tree, *SETTINGS, *args],
+                              capture_output=True, text=True, check=False,
+                              input=stdin, env={**env, 'LC_ALL': 'C'})
+    except FileNotFoundError:
+        raise PortError('git is not installed') from None
     if check and done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
         said = lines[0] if lines else 'failed'
@@ -88,8 +99,12 @@ def run_checkpatch(work):
     if not os.path.isfile(script):
         return
     mail = git(work, 'format-patch', '-1', '--stdout', 'HEAD')
-    done = subprocess.run(['perl', script, '-'], input=mail + '\n', cwd=work,
-                          capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(['perl', script, '-'], input=mail + '\n',
+                              cwd=work, capture_output=True, text=True,
+                              check=False)
+    except FileNotFoundError:
+        raise PortError('perl is not installed; checkpatch needs it') from None
     total = re.search(r'total: (\d+) errors?, (\d+) warnings?', done.stdout)
     if total and total.groups() == ('0', '0') and done.returncode == 0:
         return
@@ -153,8 +168,7 @@ def write_mails(work, base, folder, series, since, cover, reroll):
         args = ['format-patch', '--quiet', f'--base={base}', '-o', spool]
         if reroll:
             args.append(f'--reroll-count={reroll}')
-        if cover:
-            args.append('--cover-letter')
+        args.append('--cover-letter' if cover else '--no-cover-letter')
         git(work, *args, f'{base}..HEAD')
         names = sorted(os.listdir(spool))
         if cover:

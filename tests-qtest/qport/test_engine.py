@@ -199,6 +199,40 @@ count = 2
         self.assertIn('there are: only', err)
 
 
+class OrderTest(InventedCase):
+    """A series 't' that minds whether 's' is there."""
+
+    def apply(self, key):
+        self.write('p/t/series.toml', SERIES + f'{key} = ["s"]\n')
+        self.write('p/t/01-t.toml', PATCH % {'name': 'tt', 'anchor': 'base'})
+        tree = self.path('tree')
+        self.git(tree, 'init', '-q', '-b', 'main')
+        self.git(tree, 'config', 'user.name', 'A Developer')
+        self.git(tree, 'config', 'user.email', 'dev@example.org')
+        self.git(tree, 'add', '-A')
+        self.git(tree, 'commit', '-q', '-m', 'Start')
+        code, _, err = self.qport('apply', 't', tree, '--branch', 'b')
+        return code, err
+
+    def test_required_series_must_be_there(self):
+        code, err = self.apply('requires')
+        self.assertEqual(code, 4)
+        self.assertIn('t needs s first', err)
+
+    def test_required_series_is_there(self):
+        self.write('tree/a.c', 'base;\nxx;\nyy;\n')
+        self.assertEqual(self.apply('requires'), (0, ''))
+
+    def test_conflicting_series_must_not_be_there(self):
+        self.write('tree/a.c', 'base;\nxx;\n')
+        code, err = self.apply('conflicts')
+        self.assertEqual(code, 4)
+        self.assertIn('cannot be combined with s', err)
+
+    def test_conflicting_series_is_not_there(self):
+        self.assertEqual(self.apply('conflicts'), (0, ''))
+
+
 class ProbeTest(InventedCase):
     def holds(self, **probe):
         return probe_holds(Tree(self.path('tree')), {'file': 'a.c', **probe})

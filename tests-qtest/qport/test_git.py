@@ -3,8 +3,10 @@
 
 import os
 import subprocess
+import sys
 import unittest
 
+from qport_lib import cli
 from support import TreeCase, run_qport, snapshot
 
 SERIES = 'io-uring-flags'       # four patches, for the tree 'new'
@@ -95,6 +97,52 @@ class ApplyTest(GitCase):
         code, _, err = self.apply(tree)
         self.assertEqual(code, 0)
         self.assertIn('shallow clone', err)
+
+    def test_settings_of_the_user_do_not_matter(self):
+        tree = self.repository('new')
+        for key, value in (('diff.noprefix', 'true'), ('format.attach', 'x'),
+                           ('format.coverLetter', 'true'),
+                           ('core.autocrlf', 'true')):
+            self.git(tree, 'config', key, value)
+        self.assertEqual(self.apply(tree)[0], 0)
+        out = run_qport('mails', SERIES, tree, '-o', self.path('out'))[1]
+        self.assertEqual(len(out.split()), 4)
+        with open(out.split()[0], encoding='utf-8') as file:
+            self.assertIn('\n+++ b/', file.read())
+
+    def test_git_that_calls_does_not_redirect_it(self):
+        tree = self.repository('new')
+        other = self.repository('new', 'other')
+        os.environ['GIT_DIR'] = os.path.join(other, '.git')
+        self.addCleanup(os.environ.pop, 'GIT_DIR', None)
+        self.assertEqual(self.apply(tree)[0], 0)
+        del os.environ['GIT_DIR']
+        self.assertIn('b', self.git(tree, 'branch', '--list', 'b'))
+        self.assertEqual(self.git(other, 'branch', '--list', 'b'), '')
+
+    def test_killed_tool_leaves_no_worktree(self):
+        tree = self.repository('new')
+        fifo = self.path('started')
+        os.mkfifo(fifo)
+        with open(os.path.join(tree, 'scripts', 'checkpatch.pl'), 'w',
+                  encoding='utf-8') as file:
+            file.write(f'open(F, ">", "{fifo}"); print F "x"; close F;\n'
+                       f'open(F, "<", "{fifo}"); <F>;\n')
+        self.git(tree, 'commit', '-q', '-a', '-m', 'Hang')
+        before = self.state(tree)
+        tool = os.path.join(os.path.dirname(cli.HERE), 'qport')
+        with subprocess.Popen([sys.executable, '-B', tool, 'apply', SERIES,
+                               tree, '--branch', 'b'],
+                              stderr=subprocess.PIPE, text=True) as process:
+            with open(fifo, encoding='utf-8') as file:
+                file.read()
+            process.terminate()
+            with open(fifo, 'w', encoding='utf-8') as file:
+                file.write('go')
+            err = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 4)
+        self.assertIn('interrupted', err)
+        self.assertEqual(self.state(tree), before)
 
     def test_works_in_a_linked_worktree(self):
         tree = self.repository('new')

@@ -3,20 +3,16 @@
 #ifndef FAKE_H
 #define FAKE_H
 
-#include <assert.h>
-#include <errno.h>
-#include <glib.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <glib.h>
+#include <errno.h>
+#include <assert.h>
 
 #define CONFIG_LINUX_IO_URING 1
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
