@@ -91,6 +91,8 @@ typedef enum EngineVerdict {
 EngineVerdict engine_judge(EngineRequest *req, int64_t res);
 /* @err: why the kernel did not even accept the request. */
 EngineVerdict engine_judge_refusal(EngineRequest *req, int err);
+/* A flush ended with @err: see EngineFile.lost_writes. Any thread. */
+void engine_note_sync_error(EngineFile *file, int err);
 /* What is still to be transferred. */
 void engine_remaining(EngineRequest *req, const struct iovec **iov, unsigned int *niov);
 /* RWF_* flags of the request. */

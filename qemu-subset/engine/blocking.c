@@ -34,7 +34,11 @@ static int sync_data(EngineFile *file)
     do {
         ret = fdatasync(file->fd);
     } while (ret && errno == EINTR);
-    return ret ? -errno : 0;
+    if (ret) {
+        ret = -errno;
+        engine_note_sync_error(file, ret);
+    }
+    return ret;
 }
 
 static int transfer(EngineRequest *req)

@@ -102,6 +102,13 @@ static EngineVerdict short_transfer(EngineRequest *req, uint64_t n)
     return VERDICT_AGAIN;
 }
 
+void engine_note_sync_error(EngineFile *file, int err)
+{
+    if (!file->direct && (err == -EIO || err == -ENOSPC || err == -EDQUOT)) {
+        atomic_store_explicit(&file->lost_writes, -err, memory_order_relaxed);
+    }
+}
+
 EngineVerdict engine_judge(EngineRequest *req, int64_t res)
 {
     if (G_LIKELY(res >= 0)) {
@@ -124,6 +131,9 @@ EngineVerdict engine_judge(EngineRequest *req, int64_t res)
             return VERDICT_AGAIN;
         }
         break;
+    }
+    if (req->op == ENGINE_FLUSH) {
+        engine_note_sync_error(req->file, (int)res);
     }
     return over(req, (int)res);
 }

@@ -38,11 +38,23 @@ static int check_transfer(const EngineRequest *req)
     return 0;
 }
 
+/* What must be stable at its end cannot be, once writes before it were lost. */
+static int check_stable(const EngineRequest *req)
+{
+    bool stable = req->op == ENGINE_FLUSH || (req->flags & ENGINE_F_FUA);
+
+    return stable ? -atomic_load_explicit(&req->file->lost_writes, memory_order_relaxed) : 0;
+}
+
 EngineResult engine_submit(EngineKind kind, EngineRequest *req)
 {
     Batch *b = batch_of(kind);
-    int ret;
+    int ret = check_stable(req);
 
+    if (G_UNLIKELY(ret)) {
+        req->ret = ret;
+        return ENGINE_DONE;
+    }
     if (G_LIKELY(req->op == ENGINE_READ || req->op == ENGINE_WRITE)) {
         ret = check_transfer(req);
         if (ret || !req->bytes) {

@@ -34,6 +34,11 @@ typedef struct EngineFile {
     uint64_t max_batch;      /* of the node; 0: only the loop's limit */
     /* What the file system was found to lack; written by any thread, only ever set. */
     _Atomic bool no_fallocate_zero, no_punch_hole, no_dsync;
+    /*
+     * Positive errno of a flush that failed without O_DIRECT, never cleared: the kernel then counts the pages as clean and
+     * a second flush would succeed though the data is lost. So all later ones fail like the first.
+     */
+    _Atomic int lost_writes;
 } EngineFile;
 
 typedef struct EngineRequest EngineRequest;
@@ -51,7 +56,7 @@ struct EngineRequest {
     uint64_t offset, bytes;
     EngineDoneFn *done;
 
-    /* Private to the engines. */
+    /* Private to the engines; zero before the first use, left alone afterwards. */
     int ret;
     uint8_t state; /* debug builds abort on a second or a lost ending */
     uint8_t kind;

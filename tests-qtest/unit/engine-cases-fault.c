@@ -109,11 +109,18 @@ static void case_fault_error(Env *env)
             fault_reset();
             fault_set(calls[c], nth, 1, EIO);
             failed = workload(env);
-            g_assert_cmpuint(failed, ==, fault_count(calls[c]) > nth ? 1 : 0);
+            if (env->file.lost_writes) {
+                /* A flush through the page cache was hit: what must be stable fails after it as well. */
+                g_assert_cmpuint(failed, >=, 1);
+                env->file.lost_writes = 0;
+            } else {
+                g_assert_cmpuint(failed, ==, fault_count(calls[c]) > nth ? 1 : 0);
+            }
             fault_reset();
         }
         fault_set(calls[c], 0, FAULT_ALWAYS, EIO);
         g_assert_cmpuint(workload(env), >, 0);
+        env->file.lost_writes = 0;
         fault_reset();
     }
 }

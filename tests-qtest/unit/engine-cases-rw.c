@@ -228,6 +228,23 @@ static void case_flush(Env *env)
     fault_reset();
 }
 
+/* A flush that fails loses data in the page cache: the next may not pretend that all is well. With O_DIRECT it may. */
+static void case_lost_writes(Env *env)
+{
+    autofree void *buf = env_buffer(4096);
+    int later = env->file.direct ? 0 : -EIO;
+
+    env->file.no_dsync = true;
+    fault_set(FAULT_FDATASYNC, 0, 1, EIO);
+    g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, buf, 4096, ENGINE_F_FUA), ==, -EIO);
+    g_assert_cmpint(env_run(env, ENGINE_FLUSH, 0, NULL, 0, 0), ==, later);
+    g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, buf, 4096, ENGINE_F_FUA), ==, later);
+    g_assert_cmpint(env_run(env, ENGINE_WRITE_ZEROES, 0, NULL, 4096, ENGINE_F_FUA), ==, later);
+    g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, buf, 4096, 0), ==, 0);
+    g_assert_cmpint(env_run(env, ENGINE_READ, 0, buf, 4096, 0), ==, 0);
+    fault_reset();
+}
+
 static void case_write_zeroes(Env *env)
 {
     static const unsigned int flags[] = {0, ENGINE_F_MAY_UNMAP, ENGINE_F_FUA, ENGINE_F_FUA | ENGINE_F_MAY_UNMAP};
@@ -299,6 +316,7 @@ const EngineCase engine_cases_rw[] = {
     {"rw/error-leaves-the-rest-of-the-batch", case_bad_file_among_good},
     {"rw/no-space", case_no_space},
     {"flush/and-fua", case_flush},
+    {"flush/after-lost-writes-fails", case_lost_writes},
     {"zero/write-zeroes-by-every-way", case_write_zeroes},
     {"zero/write-zeroes-large", case_write_many_zeroes},
     {"zero/discard", case_discard},
