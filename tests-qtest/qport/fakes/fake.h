@@ -4,18 +4,18 @@
 #define FAKE_H
 
 #include <string.h>
+#include <stdbool.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <glib.h>
 #include <errno.h>
 #include <assert.h>
 
 #define CONFIG_LINUX_IO_URING 1
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define ARRAY_SIZE(array) G_N_ELEMENTS(array)
 #define type_init(function)
 #define ERRP_GUARD() do { } while (0)
 #define QSIMPLEQ_INIT(head) (*(head) = 0)
