@@ -73,13 +73,47 @@ void qmp_block_resize(const char *device, const char *node_name, int64_t size, E
     blk_unref(blk);
 }
 
-static bool add_from(json_t *json, QapiSyntax syntax, Error **errp)
+static BlockdevOptions *from_json(json_t *json, QapiSyntax syntax, Error **errp)
 {
     g_autoptr(Visitor) v = visitor_input_new(json, syntax);
-    g_autoptr(BlockdevOptions) o = NULL;
+    BlockdevOptions *o = NULL;
+
+    return visit_type_BlockdevOptions(v, NULL, &o, errp) ? o : NULL;
+}
+
+static BlockdevOptions *parse_option(const char *arg, Error **errp)
+{
+    g_autoptr(json_t) json = NULL;
+    bool help = false;
+
+    if (*arg == '{') {
+        json = qjson_parse(arg, errp);
+        return json ? from_json(json, QAPI_JSON, errp) : NULL;
+    }
+    json = keyval_parse(arg, "driver", &help, errp);
+    if (!json) {
+        return NULL;
+    }
+    if (help) {
+        error_setg(errp, "Help is not available for this option");
+        return NULL;
+    }
+    return from_json(json, QAPI_KEYVAL, errp);
+}
+
+bool blockdev_check_option(const char *arg, Error **errp)
+{
+    g_autoptr(BlockdevOptions) o = parse_option(arg, errp);
+
+    return o != NULL;
+}
+
+bool blockdev_add_option(const char *arg, Error **errp)
+{
+    g_autoptr(BlockdevOptions) o = parse_option(arg, errp);
     Error *err = NULL;
 
-    if (!visit_type_BlockdevOptions(v, NULL, &o, errp)) {
+    if (!o) {
         return false;
     }
     qmp_blockdev_add(o, &err);
@@ -88,24 +122,4 @@ static bool add_from(json_t *json, QapiSyntax syntax, Error **errp)
         return false;
     }
     return true;
-}
-
-bool blockdev_add_option(const char *arg, Error **errp)
-{
-    g_autoptr(json_t) json = NULL;
-    bool help = false;
-
-    if (*arg == '{') {
-        json = qjson_parse(arg, errp);
-        return json && add_from(json, QAPI_JSON, errp);
-    }
-    json = keyval_parse(arg, "driver", &help, errp);
-    if (!json) {
-        return false;
-    }
-    if (help) {
-        error_setg(errp, "Help is not available for this option");
-        return false;
-    }
-    return add_from(json, QAPI_KEYVAL, errp);
 }

@@ -5,11 +5,13 @@
 
 #include "base/hmp.h"
 #include "block/backend.h"
+#include "qapi/opts.h"
 
 /* info block, info blockstats, block_resize, drive_add, drive_del; ended by a NULL name. */
 extern const HmpCommand block_hmp_commands[];
 
-/* -blockdev: key=value text or JSON. */
+/* -blockdev: key=value text or JSON; the check opens nothing. */
+bool blockdev_check_option(const char *arg, Error **errp);
 bool blockdev_add_option(const char *arg, Error **errp);
 
 /* The bus that -drive if= names; a machine knows which it has. */
@@ -41,6 +43,8 @@ typedef struct Drive {
  * The drive is kept in a list until drive_free().
  */
 Drive *drive_new(const char *params, DriveInterface default_interface, bool *help, Error **errp);
+/* The same for @params that are parsed already; takes settings out of @opts. */
+Drive *drive_new_parsed(const char *params, Opts *opts, DriveInterface default_interface, bool *help, Error **errp);
 /* Pass NULL to begin; in the order of the command line. */
 Drive *drive_next(Drive *drive);
 Drive *drive_by_backend(const BlockBackend *blk);

@@ -422,11 +422,14 @@ static bool wants_help(const Opts *opts)
 Drive *drive_new(const char *params, DriveInterface default_interface, bool *help, Error **errp)
 {
     g_autoptr(Opts) opts = opts_parse(params, NULL, NULL, NULL, errp);
+
+    return opts ? drive_new_parsed(params, opts, default_interface, help, errp) : NULL;
+}
+
+Drive *drive_new_parsed(const char *params, Opts *opts, DriveInterface default_interface, bool *help, Error **errp)
+{
     Drive *d;
 
-    if (!opts) {
-        return NULL;
-    }
     if (wants_help(opts)) {
         *help = true;
         return NULL;

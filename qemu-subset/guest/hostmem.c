@@ -116,7 +116,7 @@ static const char *const policies[] = {"default", NULL};
 
 static const ObjectProperty base_properties[] = {
     {.name = "size", .kind = PROP_SIZE, .type = "int", .get = object_get_uint64, .set = set_size,
-     .offset = offsetof(HostMemory, size), .description = "Size of the memory region (ex: 500M)"},
+     .required = true, .offset = offsetof(HostMemory, size), .description = "Size of the memory region (ex: 500M)"},
     FLAG("share", share, "Mark the memory as private to QEMU or shared"),
     FLAG("merge", merge, "Mark memory as mergeable"),
     FLAG("dump", dump, "Set to 'off' to exclude from core dump"),
@@ -128,13 +128,13 @@ static const ObjectProperty base_properties[] = {
 };
 
 static const ObjectProperty file_properties[] = {
-    {.name = "mem-path", .kind = PROP_STRING, .get = object_get_string, .set = set_path,
+    {.name = "mem-path", .kind = PROP_STRING, .required = true, .get = object_get_string, .set = set_path,
      .offset = offsetof(HostMemory, mem_path)},
     {0},
 };
 
 static const ObjectProperty memfd_properties[] = {
-    FLAG("seal", seal, "Seal growing and shrinking"),
+    FLAG("seal", seal, "Seal growing & shrinking"),
     {0},
 };
 

@@ -15,7 +15,8 @@ static bool parse_number(const char *key, json_t *value, unsigned int *out, Erro
         error_setg(errp, "Invalid parameter type for '%s', expected: integer", key);
         return false;
     }
-    if (!opt_value_number(key, text, &n, errp)) {
+    if (!qapi_parse_uint64(text, &n)) {
+        error_setg(errp, "Parameter 'smp.%s' expects integer", key);
         return false;
     }
     if (n == 0 || n > UINT16_MAX) {
@@ -48,7 +49,7 @@ bool machine_parse_topology(json_t *options, MachineTopology *t, Error **errp)
             i++;
         }
         if (i == G_N_ELEMENTS(keys)) {
-            error_setg(errp, "Invalid parameter '%s'", key);
+            error_setg(errp, "Parameter 'smp.%s' is unexpected", key);
             return false;
         }
         if (!parse_number(key, value, keys[i].value, errp)) {
@@ -71,16 +72,15 @@ bool machine_parse_topology(json_t *options, MachineTopology *t, Error **errp)
     if (product != max_cpus) {
         error_setg(errp,
                    "Invalid CPU topology: product of the hierarchy must match maxcpus: sockets (%u) * dies (1) * "
-                   "cores (%u) * threads (%u) != maxcpus (%u)",
+                   "modules (1) * cores (%u) * threads (%u) != maxcpus (%u)",
                    t->sockets, t->cores, t->threads, (unsigned int)max_cpus);
         return false;
     }
     t->max_cpus = (unsigned int)MIN(max_cpus, UINT32_MAX);
     t->cpus = given.cpus ? given.cpus : t->max_cpus;
     if (t->cpus > t->max_cpus) {
-        error_setg(errp,
-                   "Invalid CPU topology: maxcpus must be equal to or greater than smp: sockets (%u) * dies (1) * "
-                   "cores (%u) * threads (%u) == maxcpus (%u) < smp_cpus (%u)",
+        error_setg(errp, "Invalid CPU topology: maxcpus must be equal to or greater than smp: sockets (%u) * "
+                   "dies (1) * modules (1) * cores (%u) * threads (%u) == maxcpus (%u) < smp_cpus (%u)",
                    t->sockets, t->cores, t->threads, t->max_cpus, t->cpus);
         return false;
     }

@@ -208,7 +208,7 @@ static bool choose_accel(MachineState *m, Error **errp)
     for (int i = 0; names[i]; i++) {
         if (!strcmp(names[i], "qtest")) {
             if (i > 0) {
-                error_report("falling back to qtest");
+                error_report("falling back to QTest");
             }
             qtest_accel = true;
             return true;
@@ -269,11 +269,16 @@ static bool create_ram(MachineState *m, Error **errp)
     return true;
 }
 
-bool machine_create(Error **errp)
+bool machine_select(Error **errp)
+{
+    machine_class = require_class(type_setting, errp);
+    return machine_class != NULL;
+}
+
+bool machine_configure(Error **errp)
 {
     g_assert(!machine);
-    machine_class = require_class(type_setting, errp);
-    if (!machine_class) {
+    if (!machine_class && !machine_select(errp)) {
         return false;
     }
     g_autofree char *type = g_strdup_printf("%s-machine", machine_class->name);
@@ -287,8 +292,13 @@ bool machine_create(Error **errp)
     object_container("/machine/peripheral");
     object_container("/machine/peripheral-anon");
     object_container("/machine/unattached");
-    if (!apply_settings(machine, errp) || !choose_accel(machine, errp) ||
-        !machine_check_topology(machine_class, &topology, errp) || !create_ram(machine, errp)) {
+    return machine_check_topology(machine_class, &topology, errp) && apply_settings(machine, errp) &&
+           choose_accel(machine, errp);
+}
+
+bool machine_create(Error **errp)
+{
+    if ((!machine && !machine_configure(errp)) || !create_ram(machine, errp)) {
         return false;
     }
     if (qtest_accel) {

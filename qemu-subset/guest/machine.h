@@ -21,8 +21,12 @@ void machine_set_nographic(void);                                /* -nographic: 
 void machine_set_uuid(const uint8_t uuid[16]);                   /* -uuid */
 void machine_set_name(const char *name);                         /* -name guest=, for query-name */
 
+/* The type that -machine names exists. */
+bool machine_select(Error **errp);
+/* The object /machine, with the properties, accelerator and topology that were asked for; selects first if need be. */
+bool machine_configure(Error **errp);
 /*
- * Create /machine with RAM and built-in devices. Comes after -object (memory backends), before -device. Errors that belong to an
+ * Complete /machine with RAM and built-in devices; configures it first if need be. Comes after -object (memory backends), before -device. Errors that belong to an
  * option (late checks) carry no prefix, as in QEMU. On failure the program ends.
  */
 bool machine_create(Error **errp);

@@ -232,7 +232,7 @@ static bool name_device(DeviceState *dev, const char *id, bool strings, Error **
     }
     Object *peripheral = object_container("/machine/peripheral");
     if (object_find_property(peripheral, id)) {
-        error_setg(errp, strings ? "Duplicate ID '%s' for device" : "Duplicate device ID '%s'", id);
+        error_setg(errp, "Duplicate device ID '%s'", id);
         return false;
     }
     dev->id = g_strdup(id);

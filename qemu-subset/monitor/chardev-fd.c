@@ -93,7 +93,7 @@ static bool file_open(Chardev *c, const Opts *opts, Error **errp)
     }
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_TRUNC), 0666);
     if (fd < 0) {
-        error_setg_errno(errp, errno, "Unable to open file %s", path);
+        error_setg_errno(errp, errno, "Could not open '%s'", path);
         return false;
     }
     c->pollable = false;

@@ -271,6 +271,10 @@ static bool socket_open(Chardev *c, const Opts *opts, Error **errp)
     c->path = g_strdup(opts_get(opts, "path"));
     c->host = g_strdup(opts_get(opts, "host"));
     c->port = g_strdup(opts_get(opts, "port"));
+    if (!!c->path + !!c->host + !!opts_get(opts, "fd") > 1) {
+        error_setg(errp, "None or one of 'path', 'fd' or 'host' option required.");
+        return false;
+    }
     if (!c->path && !c->host) {
         return inherit(c, opts_get(opts, "fd"), errp);
     }

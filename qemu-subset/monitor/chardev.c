@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -329,8 +330,16 @@ static Chardev *chardev_new(const char *id, const Opts *opts, Error **errp)
     const char *name = opts_get(opts, "backend");
     const ChardevBackend *backend = find_backend(name);
 
+    if (!name) {
+        error_setg(errp, "chardev: \"%s\" missing backend", id);
+        return NULL;
+    }
+    if (!strcmp(name, "fd")) {
+        error_setg(errp, "Parameter 'driver' expects a non-abstract device type");
+        return NULL;
+    }
     if (!backend) {
-        error_setg(errp, "'%s' is not a valid char driver name", name ? name : "");
+        error_setg(errp, "'%s' is not a valid char driver name", name);
         return NULL;
     }
     if (chardev_find(id)) {
@@ -358,15 +367,26 @@ Chardev *chardev_new_opts(const char *params, Error **errp)
 {
     g_autoptr(Opts) opts = opts_parse(params, "backend", NULL, NULL, errp);
 
-    if (!opts) {
-        return NULL;
-    }
+    return opts ? chardev_new_parsed(opts, errp) : NULL;
+}
+
+Chardev *chardev_new_parsed(const Opts *opts, Error **errp)
+{
     const char *id = opts_id(opts);
+
     if (!id) {
         error_setg(errp, "chardev: no id specified");
         return NULL;
     }
     return chardev_new(id, opts, errp);
+}
+
+void chardev_print_backends(void)
+{
+    printf("Available chardev backend types: \n");
+    for (unsigned int i = 0; i < G_N_ELEMENTS(backends); i++) {
+        printf("  %s\n", backends[i]->name);
+    }
 }
 
 /* "tcp:HOST:PORT,..." and "unix:PATH,...": the address comes first, the rest are options of a socket. */
@@ -376,21 +396,21 @@ static Opts *short_socket(const char *text, Error **errp)
     const char *addr = strchr(text, ':') + 1;
     const char *comma = strchr(addr, ',');
     g_autofree char *where = comma ? g_strndup(addr, (gsize)(comma - addr)) : g_strdup(addr);
-    Opts *opts = comma ? opts_parse(comma + 1, NULL, NULL, NULL, errp) : opts_new();
+    char *colon = strrchr(where, ':');
 
+    if (!is_unix && (!colon || !colon[1])) {
+        return NULL;
+    }
+    Opts *opts = comma ? opts_parse_legacy(comma + 1, NULL, NULL, errp) : opts_new();
     if (!opts) {
         return NULL;
     }
     opts_set(opts, "backend", "socket");
     if (is_unix) {
-        opts_set(opts, "path", where);
+        if (*where) {
+            opts_set(opts, "path", where);
+        }
         return opts;
-    }
-    char *colon = strrchr(where, ':');
-    if (!colon) {
-        error_setg(errp, "chardev: socket: no port given");
-        opts_free(opts);
-        return NULL;
     }
     *colon = '\0';
     opts_set(opts, "host", where);
@@ -398,38 +418,52 @@ static Opts *short_socket(const char *text, Error **errp)
     return opts;
 }
 
-Chardev *chardev_new_short(const char *label, const char *text, Error **errp)
+Opts *chardev_parse_short(const char *text, Error **errp)
 {
     g_autoptr(Opts) opts = NULL;
 
-    if (!strcmp(text, "none")) {
-        return NULL;
-    }
-    if (g_str_has_prefix(text, "chardev:")) {
-        Chardev *c = chardev_find(text + 8);
-        if (!c) {
-            error_setg(errp, "chardev \"%s\" not found", text + 8);
-        }
-        return c;
-    }
     if (g_str_has_prefix(text, "unix:") || g_str_has_prefix(text, "tcp:")) {
         opts = short_socket(text, errp);
-        if (!opts) {
-            return NULL;
-        }
+        return opts && opts_foreach(opts, check_key, (void *)&chardev_socket, errp) ? g_steal_pointer(&opts) : NULL;
+    }
+    opts = opts_new();
+    if (g_str_has_prefix(text, "chardev:")) {
+        opts_set(opts, "chardev", text + 8);
     } else if (g_str_has_prefix(text, "file:")) {
-        opts = opts_new();
         opts_set(opts, "backend", "file");
         opts_set(opts, "path", text + 5);
     } else if (!strcmp(text, "stdio") || !strcmp(text, "null") || !strcmp(text, "pty")) {
-        opts = opts_new();
         opts_set(opts, "backend", text);
     } else {
-        error_report("'%s' is not a valid char driver", text);
-        error_setg(errp, "parse error: %s", text);
+        error_setg(errp, "'%s' is not a valid char driver", text);
         return NULL;
     }
-    return chardev_new(label, opts, errp);
+    return g_steal_pointer(&opts);
+}
+
+Chardev *chardev_new_parsed_short(const char *label, const Opts *opts, Error **errp)
+{
+    const char *id = opts_get(opts, "chardev");
+    Chardev *c;
+
+    if (!id) {
+        return chardev_new(label, opts, errp);
+    }
+    c = chardev_find(id);
+    if (!c) {
+        error_setg(errp, "chardev \"%s\" not found", id);
+    }
+    return c;
+}
+
+Chardev *chardev_new_short(const char *label, const char *text, Error **errp)
+{
+    if (!strcmp(text, "none")) {
+        return NULL;
+    }
+    g_autoptr(Opts) opts = chardev_parse_short(text, errp);
+
+    return opts ? chardev_new_parsed_short(label, opts, errp) : NULL;
 }
 
 void chardev_cleanup(void)

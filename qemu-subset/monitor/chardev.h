@@ -18,13 +18,19 @@ typedef struct ChardevFrontend {
     void (*event)(void *opaque, ChardevEvent event);
 } ChardevFrontend;
 
-/* -chardev: "BACKEND,id=ID,...". Registers it; NULL with @errp set. */
+/* -chardev: "BACKEND,id=ID,...", with "backend" as the implied key. Registers it; NULL with @errp set. */
 Chardev *chardev_new_opts(const char *params, Error **errp);
+Chardev *chardev_new_parsed(const Opts *opts, Error **errp);
+/* "Available chardev backend types:" and their names. */
+void chardev_print_backends(void);
 /*
  * The short form of -qmp, -monitor, -serial and -qtest ("stdio", "unix:PATH,server=on,wait=off", "tcp:H:P", "null",
  * "chardev:ID"). A device made here gets @label. NULL with @errp set; "none" gives NULL without error.
  */
 Chardev *chardev_new_short(const char *label, const char *text, Error **errp);
+/* Its two halves. NULL without error says no more than that @text does not have the form. */
+Opts *chardev_parse_short(const char *text, Error **errp);
+Chardev *chardev_new_parsed_short(const char *label, const Opts *opts, Error **errp);
 Chardev *chardev_find(const char *id);
 /* In creation order; NULL begins. */
 Chardev *chardev_next(Chardev *c);

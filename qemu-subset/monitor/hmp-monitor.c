@@ -120,7 +120,7 @@ static const char *const creatable[] = {"user-creatable", NULL};
 
 static const ObjectProperty properties[] = {
     {.name = "chardev", .kind = PROP_STRING, .get = object_get_string, .set = object_set_string,
-     .offset = offsetof(HmpMonitor, chardev_id), .description = "character device to talk over"},
+     .required = true, .offset = offsetof(HmpMonitor, chardev_id)},
     {0},
 };
 

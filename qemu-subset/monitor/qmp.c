@@ -277,12 +277,11 @@ static const char *const creatable[] = {"user-creatable", NULL};
 
 static const ObjectProperty properties[] = {
     {.name = "chardev", .kind = PROP_STRING, .get = object_get_string, .set = object_set_string,
-     .offset = offsetof(QmpMonitor, chardev_id), .description = "character device to talk over"},
+     .required = true, .offset = offsetof(QmpMonitor, chardev_id)},
     {.name = "pretty", .kind = PROP_BOOL, .get = object_get_bool, .set = object_set_bool,
-     .offset = offsetof(QmpMonitor, pretty), .description = "replies over several lines"},
+     .offset = offsetof(QmpMonitor, pretty)},
     {.name = "close-action", .kind = PROP_ENUM, .get = object_get_enum, .set = object_set_enum,
-     .values = close_actions, .offset = offsetof(QmpMonitor, close_action),
-     .description = "what to do with the monitor when its client has gone"},
+     .type = "MonitorQMPCloseAction", .values = close_actions, .offset = offsetof(QmpMonitor, close_action)},
     {0},
 };
 

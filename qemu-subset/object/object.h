@@ -42,6 +42,7 @@ struct ObjectProperty {
     const char *description; /* for ",help" and device-list-properties; may be NULL */
     PropertyGetter *get;     /* NULL: not readable */
     PropertySetter *set;     /* NULL: not writable */
+    bool required;           /* user-creatable objects are refused without it */
     const char *const *values; /* PROP_ENUM: NULL-terminated names, the value's index is what object_enum_*() use */
     size_t offset;           /* for the generic getters and setters below: member within the object */
     int64_t min, max;        /* range of integers, see object_check_range() */

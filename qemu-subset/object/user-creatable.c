@@ -20,12 +20,23 @@ bool object_complete(Object *obj, Error **errp)
     return true;
 }
 
+static const char *frame_string(json_t *options, const char *key, Error **errp)
+{
+    json_t *value = json_object_get(options, key);
+
+    if (!value) {
+        error_setg(errp, "Parameter '%s' is missing", key);
+    } else if (!json_is_string(value)) {
+        error_setg(errp, "Invalid parameter type for '%s', expected: string", key);
+    }
+    return json_string_value(value);
+}
+
 static const ObjectType *creatable_type(json_t *options, Error **errp)
 {
-    const char *name = json_string_value(json_object_get(options, "qom-type"));
+    const char *name = frame_string(options, "qom-type", errp);
 
     if (!name) {
-        error_setg(errp, "Parameter 'qom-type' is missing");
         return NULL;
     }
     const ObjectType *t = object_find_type(name);
@@ -38,10 +49,9 @@ static const ObjectType *creatable_type(json_t *options, Error **errp)
 
 static const char *creatable_id(json_t *options, Error **errp)
 {
-    const char *id = json_string_value(json_object_get(options, "id"));
+    const char *id = frame_string(options, "id", errp);
 
     if (!id) {
-        error_setg(errp, "Parameter 'id' is missing");
         return NULL;
     }
     return opt_check_id(id, errp) ? id : NULL;
@@ -58,6 +68,19 @@ static json_t *check_one(const ObjectProperty *p, json_t *value, PropertyText fr
         return property_from_text(p, json_string_value(value), from, errp);
     }
     return property_check(p, value, errp) ? json_incref(value) : NULL;
+}
+
+static bool has_required(const ObjectType *t, const json_t *options, Error **errp)
+{
+    for (; t; t = object_type_parent(t)) {
+        for (const ObjectProperty *p = t->properties; p && p->name; p++) {
+            if (p->required && !json_object_get(options, p->name)) {
+                error_setg(errp, "Parameter '%s' is missing", p->name);
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 json_t *user_creatable_check(json_t *options, PropertyText from, Error **errp)
@@ -88,7 +111,7 @@ json_t *user_creatable_check(json_t *options, PropertyText from, Error **errp)
         }
         json_object_set_new(out, key, typed);
     }
-    return g_steal_pointer(&out);
+    return has_required(t, out, errp) ? g_steal_pointer(&out) : NULL;
 }
 
 static bool set_all(Object *obj, json_t *options, Error **errp)

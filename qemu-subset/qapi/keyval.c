@@ -108,7 +108,8 @@ static const char *take_element(json_t *root, const char *s, const char *implied
     if (s[len] == '=') {
         rest = take_value(s + len + 1, &value);
     } else if (implied_key && len) {
-        rest = take_value(s, &value);
+        value = g_strndup(s, len);
+        rest = s + len + (s[len] == ',');
         key = implied_key;
         len = strlen(implied_key);
     } else if (fragment_length(s, len, true) != len || !len) {

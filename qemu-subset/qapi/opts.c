@@ -142,19 +142,22 @@ static const char *take_text(const char *s, char **text)
     return s;
 }
 
-static void bare_word(const char *word, char **name, char **value)
+static void bare_word(const char *word, char **name, char **value, bool warn)
 {
     bool off = g_str_has_prefix(word, "no") && word[2];
     Error *warning = NULL;
 
     *name = g_strdup(word + (off ? 2 : 0));
     *value = g_strdup(off ? "off" : "on");
-    error_setg(&warning, "short-form boolean option '%s' deprecated", word);
-    error_append_hint(&warning, "Please use %s=%s instead\n", *name, *value);
-    warn_report_err(warning);
+    if (warn) {
+        error_setg(&warning, "short-form boolean option '%s' deprecated", word);
+        error_append_hint(&warning, "Please use %s=%s instead\n", *name, *value);
+        warn_report_err(warning);
+    }
 }
 
-Opts *opts_parse(const char *params, const char *implied_key, const OptDesc *desc, bool *help, Error **errp)
+static Opts *parse(const char *params, const char *implied_key, const OptDesc *desc, bool *help, bool warn,
+                   Error **errp)
 {
     g_autoptr(Opts) opts = opts_new();
 
@@ -172,15 +175,17 @@ Opts *opts_parse(const char *params, const char *implied_key, const OptDesc *des
             g_autofree char *word = NULL;
 
             s = take_text(s, &word);
-            if (help && (!strcmp(word, "help") || !strcmp(word, "?"))) {
-                *help = true;
+            if ((help || !implied_key) && (!strcmp(word, "help") || !strcmp(word, "?"))) {
+                if (help) {
+                    *help = true;
+                }
                 continue;
             }
             if (implied_key) {
                 name = g_strdup(implied_key);
                 value = g_steal_pointer(&word);
             } else {
-                bare_word(word, &name, &value);
+                bare_word(word, &name, &value, warn);
             }
         }
         if (!check_setting(desc, name, value, errp)) {
@@ -189,6 +194,16 @@ Opts *opts_parse(const char *params, const char *implied_key, const OptDesc *des
         opts_set(opts, name, value);
     }
     return g_steal_pointer(&opts);
+}
+
+Opts *opts_parse(const char *params, const char *implied_key, const OptDesc *desc, bool *help, Error **errp)
+{
+    return parse(params, implied_key, desc, help, true, errp);
+}
+
+Opts *opts_parse_legacy(const char *params, const char *implied_key, const OptDesc *desc, Error **errp)
+{
+    return parse(params, implied_key, desc, NULL, false, errp);
 }
 
 const char *opts_get(const Opts *opts, const char *name)
@@ -234,6 +249,10 @@ void opts_set(Opts *opts, const char *name, const char *value)
 {
     Setting setting = {g_strdup(name), g_strdup(value)};
 
+    if (!strcmp(name, "id") && opts_id(opts)) {
+        clear_setting(&setting);
+        return;
+    }
     g_array_append_val(opts->settings, setting);
 }
 

@@ -24,9 +24,12 @@ typedef struct Opts Opts;
  * Parse @params. A first word without "=" belongs to @implied_key unless that is NULL; any other word W becomes W=on,
  * or W=off when it reads noW, with QEMU's deprecation warning. "id=" must be a well-formed id. With @desc (ended by
  * a NULL name) an unknown key is an error and values are checked against their types; NULL accepts any key.
- * "help" or "?" sets *@help if that is given. Returns NULL with @errp set.
+ * "help" or "?" sets *@help, or is passed over where that is NULL, unless it
+ * belongs to @implied_key. Returns NULL with @errp set.
  */
 Opts *opts_parse(const char *params, const char *implied_key, const OptDesc *desc, bool *help, Error **errp);
+/* The same where the bare words have always been the usual way ("server,nowait"): no warning. */
+Opts *opts_parse_legacy(const char *params, const char *implied_key, const OptDesc *desc, Error **errp);
 Opts *opts_new(void);
 void opts_free(Opts *opts);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Opts, opts_free)
@@ -42,7 +45,7 @@ uint64_t opts_get_number(const Opts *opts, const char *name, uint64_t def, Error
 /* @default_suffix as in qapi_parse_size(). */
 uint64_t opts_get_size(const Opts *opts, const char *name, char default_suffix, uint64_t def, Error **errp);
 
-/* Append @name=@value; remove all of @name. The variant with "take" gives the value to the caller and removes it. */
+/* Append @name=@value, except that the first id stays; remove all of @name. The variant with "take" gives the value to the caller and removes it. */
 void opts_set(Opts *opts, const char *name, const char *value);
 bool opts_del(Opts *opts, const char *name);
 char *opts_take(Opts *opts, const char *name);

@@ -323,7 +323,7 @@ static bool type_uint64(Visitor *v, const char *member, uint64_t *obj, Error **e
         } else if (json_is_real(value) && real >= 0x1p63 && real < 0x1p64) {
             *obj = real;
         } else {
-            return wrong_type(v, member, "integer", errp);
+            return wrong_text(v, member, "uint64", errp);
         }
         return true;
     }

@@ -130,6 +130,8 @@ void options_free(OptionUse *uses)
 {
     for (OptionUse *u = uses; u && u->id != OPTIONS; u++) {
         g_free(u->location);
+        opts_free(u->opts);
+        json_decref(u->json);
     }
     g_free(uses);
 }

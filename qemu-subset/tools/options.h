@@ -3,7 +3,7 @@
 #ifndef TOOLS_OPTIONS_H
 #define TOOLS_OPTIONS_H
 
-#include "base/error.h"
+#include "qapi/opts.h"
 
 typedef enum OptionId {
     OPTION_ACCEL,
@@ -54,6 +54,10 @@ typedef struct OptionUse {
     OptionId id;
     const char *arg; /* NULL for options that take none */
     char *location;  /* "-device foo", for reports */
+    /* What the syntax check made of it: one of them, or none for an option that needs no check of its own. */
+    Opts *opts;
+    json_t *json;
+    bool help; /* "help" is among @opts */
 } OptionUse;
 
 /*

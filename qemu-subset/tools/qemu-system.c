@@ -17,8 +17,17 @@
 
 static QtestServer *qtest_server;
 
-
 /* --- Phase 2: back ends --- */
+
+/* That a device named by "chardev:ID" is not there is left to the message that follows. */
+static void report_unless_reference(Error *err, const char *arg)
+{
+    if (g_str_has_prefix(arg, "chardev:")) {
+        error_free(err);
+    } else {
+        error_report_err(err);
+    }
+}
 
 /* -serial: opened, so that its errors and its peer behave; no machine here has a port to connect it to. */
 static bool open_serial(const char *arg, Error **errp)
@@ -29,38 +38,38 @@ static bool open_serial(const char *arg, Error **errp)
 
     chardev_new_short(label, arg, &err);
     if (err) {
-        error_free(err);
+        report_unless_reference(err, arg);
         error_setg(errp, "could not connect serial device to character backend '%s'", arg);
         return false;
     }
     return true;
 }
 
-static bool open_monitor(const char *arg, bool qmp, bool pretty, Error **errp)
+/* The character device that -qmp or -monitor brings along. */
+static bool open_monitor_chardev(const OptionUse *u, Error **errp)
 {
     static unsigned int n;
     g_autofree char *label = g_strdup_printf("compat_monitor%u", n++);
-    Error *err = NULL;
-    const char *device = g_str_has_prefix(arg, "mon:") ? arg + 4 : arg;
-    Chardev *c = chardev_new_short(label, device, &err);
 
-    if (!c) {
-        error_propagate(errp, err);
-        return !strcmp(device, "none");
-    }
-    return monitor_new_compat(c, qmp, pretty, errp);
+    return !u->opts || opts_get(u->opts, "chardev") || chardev_new_parsed_short(label, u->opts, errp);
 }
 
-static bool attach_monitor(const char *arg, Error **errp)
+static bool open_monitor(const OptionUse *u, bool qmp, bool pretty, Error **errp)
 {
-    static const OptDesc desc[] = {
-        {"chardev", OPT_STRING}, {"mode", OPT_STRING}, {"pretty", OPT_BOOL}, {"id", OPT_STRING}, {NULL}};
-    g_autoptr(Opts) opts = opts_parse(arg, "chardev", desc, NULL, errp);
+    static unsigned int n;
+    g_autofree char *label = g_strdup_printf("compat_monitor%u", n++);
 
-    if (!opts) {
-        return false;
+    if (!u->opts) {
+        return true;
     }
+    Chardev *c = opts_get(u->opts, "chardev") ? chardev_new_parsed_short(label, u->opts, errp) : chardev_find(label);
+    return c && monitor_new_compat(c, qmp, pretty, errp);
+}
+
+static bool attach_monitor(const Opts *opts, Error **errp)
+{
     const char *id = opts_get(opts, "chardev"), *mode = opts_get(opts, "mode");
+
     if (!id) {
         error_setg(errp, "Parameter 'chardev' is missing");
         return false;
@@ -87,22 +96,70 @@ typedef bool ApplyOption(const OptionUse *u, Error **errp);
 
 static bool apply_chardev(const OptionUse *u, Error **errp)
 {
-    return u->id == OPTION_CHARDEV ? chardev_new_opts(u->arg, errp) != NULL
-           : u->id == OPTION_SERIAL ? open_serial(u->arg, errp)
-                                    : true;
+    switch (u->id) {
+    case OPTION_CHARDEV:
+        if (u->help) {
+            chardev_print_backends();
+            exit(0);
+        }
+        return chardev_new_parsed(u->opts, errp);
+    case OPTION_MONITOR:
+    case OPTION_QMP:
+    case OPTION_QMP_PRETTY:
+        return open_monitor_chardev(u, errp);
+    default:
+        return true;
+    }
+}
+
+/* There is no parallel port, but what it would be connected to is looked at first. */
+static bool refuse_parallel(const char *arg, Error **errp)
+{
+    Error *err = NULL;
+    g_autoptr(Opts) opts = chardev_parse_short(arg, &err);
+
+    if (!opts) {
+        if (err) {
+            error_report_err(err);
+        }
+        error_setg(errp, "could not connect parallel device to character backend '%s'", arg);
+    } else {
+        error_setg(errp, "there is no parallel port for '%s'", arg);
+    }
+    return false;
+}
+
+static bool apply_port(const OptionUse *u, Error **errp)
+{
+    if (u->id == OPTION_PARALLEL) {
+        return !strcmp(u->arg, "none") || refuse_parallel(u->arg, errp);
+    }
+    return u->id != OPTION_SERIAL || open_serial(u->arg, errp);
+}
+
+/* It becomes a property of the machine: errors do not name the option. */
+static bool apply_smp(const OptionUse *u, Error **errp)
+{
+    error_location_pop();
+    bool ok = u->id != OPTION_SMP || machine_smp_option(u->arg, errp);
+    if (!ok) {
+        error_report_err(g_steal_pointer(errp));
+    }
+    error_location_push(u->location);
+    return ok;
 }
 
 static bool apply_monitor(const OptionUse *u, Error **errp)
 {
     switch (u->id) {
     case OPTION_MON:
-        return attach_monitor(u->arg, errp);
+        return attach_monitor(u->opts, errp);
     case OPTION_MONITOR:
-        return open_monitor(u->arg, false, false, errp);
+        return open_monitor(u, false, false, errp);
     case OPTION_QMP:
-        return open_monitor(u->arg, true, false, errp);
+        return open_monitor(u, true, false, errp);
     case OPTION_QMP_PRETTY:
-        return open_monitor(u->arg, true, true, errp);
+        return open_monitor(u, true, true, errp);
     default:
         return true;
     }
@@ -111,7 +168,7 @@ static bool apply_monitor(const OptionUse *u, Error **errp)
 static bool apply_drive(const OptionUse *u, Error **errp)
 {
     bool help = false;
-    Drive *drive = drive_new(u->arg, DRIVE_IDE, &help, errp);
+    Drive *drive = drive_new_parsed(u->arg, u->opts, DRIVE_IDE, &help, errp);
 
     if (help) {
         g_autoptr(GString) out = g_string_new(NULL);
@@ -163,24 +220,22 @@ static bool apply_drives(const OptionUse *u, Error **errp)
 
 static bool apply_device(const OptionUse *u, Error **errp)
 {
-    bool help = false;
-
     if (u->id != OPTION_DEVICE) {
         return true;
     }
-    bool ok = device_add_option(u->arg, &help, errp);
-    exit_after_help(ok && help);
-    return ok;
+    if (u->json) {
+        return device_add(u->json, false, errp);
+    }
+    g_autoptr(json_t) options = opts_to_json(u->opts);
+    return device_add(options, true, errp);
 }
 
 /* -device help answers before a machine or a disk is asked for. */
 static bool apply_device_help(const OptionUse *u, Error **errp)
 {
     bool help = false;
-    const char *comma = u->arg ? strrchr(u->arg, ',') : NULL;
-    const char *last = comma ? comma + 1 : u->arg;
 
-    if (u->id != OPTION_DEVICE || (strcmp(last, "help") && strcmp(last, "?"))) {
+    if (u->id != OPTION_DEVICE || !u->help) {
         return true;
     }
     bool ok = device_add_option(u->arg, &help, errp);
@@ -199,13 +254,24 @@ static void apply_all(const OptionUse *uses, ApplyOption *fn)
     }
 }
 
-static void create_objects(Settings *s)
+/* Those that may need what comes in between: a memory backend opens files, a monitor talks over a character device. */
+static bool is_late(const json_t *options)
+{
+    const char *type = json_string_value(json_object_get(options, "qom-type"));
+
+    return g_str_has_prefix(type, "memory-backend-") || g_str_has_prefix(type, "monitor-");
+}
+
+static void create_objects(Settings *s, bool late)
 {
     for (guint i = 0; i < s->objects->len; i++) {
+        json_t *options = g_ptr_array_index(s->objects, i);
         Error *err = NULL;
-        require(user_creatable_add(g_ptr_array_index(s->objects, i), &err), &err);
+
+        if (is_late(options) == late) {
+            require(user_creatable_add(options, &err), &err);
+        }
     }
-    g_ptr_array_set_size(s->objects, 0);
 }
 
 /* --- qtest --- */
@@ -229,7 +295,8 @@ static const ChardevFrontend qtest_frontend = {.read = qtest_read, .event = qtes
 
 static bool qtest_start(const Settings *s, const char *arg, Error **errp)
 {
-    Chardev *c = chardev_new_short("qtest", arg, errp);
+    g_autoptr(Opts) parsed = chardev_parse_short(arg, errp);
+    Chardev *c = parsed ? chardev_new_parsed_short("qtest", parsed, errp) : NULL;
 
     if (!c) {
         return false;
@@ -251,7 +318,7 @@ static void register_everything(void)
     block_drivers_register();
 }
 
-static void start_monitors(const Settings *s, const OptionUse *uses)
+static void init_monitors(const Settings *s)
 {
     MonitorConfig config = {
         .qmp_commands = qmp_commands,
@@ -261,7 +328,6 @@ static void start_monitors(const Settings *s, const OptionUse *uses)
     };
 
     monitor_init(&config);
-    apply_all(uses, apply_chardev);
 }
 
 static void start_main_loop(void)
@@ -296,12 +362,36 @@ static void connect_block_to_machine(void)
     vm_add_state_listener(&listener);
 }
 
-static void start(Settings *s, const OptionUse *uses)
+static void start_qtest(const Settings *s)
+{
+    Error *err = NULL;
+
+    if (s->qtest_use && !qtest_start(s, s->qtest_use->arg, &err)) {
+        report_unless_reference(err, s->qtest_use->arg);
+        error_report("Failed to initialize device for qtest: \"%s\"", s->qtest_use->arg);
+        exit(1);
+    }
+}
+
+/* Without -nodefaults, -nographic means a monitor on the terminal. */
+static void open_default_monitor(const Settings *s)
+{
+    static OptionUse stdio = {.id = OPTION_MONITOR};
+    Error *err = NULL;
+
+    if (s->nographic && !s->nodefaults && !s->has_monitor && !s->has_serial && !s->daemonize) {
+        stdio.opts = chardev_parse_short("stdio", &error_abort);
+        require(open_monitor_chardev(&stdio, &err) && open_monitor(&stdio, false, false, &err), &err);
+        opts_free(stdio.opts);
+    }
+}
+
+/* The order decides which of several mistakes a person is told about first; it is QEMU's. */
+static void start(Settings *s, OptionUse *uses)
 {
     Error *err = NULL;
 
     settings_apply(s, uses);
-    device_globals_check();
     if (s->daemonize) {
         require(daemon_start(&err), &err);
         chardev_forbid_stdio();
@@ -309,28 +399,24 @@ static void start(Settings *s, const OptionUse *uses)
     start_main_loop();
     require(!s->pidfile || pidfile_create(s->pidfile, &err), &err);
     apply_all(uses, apply_device_help);
-    start_monitors(s, uses);
-    create_objects(s);
+    require(machine_select(&err), &err);
+    settings_apply_vga(uses);
+    init_monitors(s);
+    create_objects(s, false);
+    apply_all(uses, apply_chardev);
     apply_all(uses, apply_blockdev);
     apply_all(uses, apply_drives);
     connect_block_to_machine();
+    apply_all(uses, apply_smp);
+    require(machine_configure(&err), &err);
+    device_globals_check();
+    create_objects(s, true);
+    start_qtest(s);
+    apply_all(uses, apply_port);
+    settings_check_cpu(uses);
     require(machine_create(&err), &err);
     apply_all(uses, apply_monitor);
-    if (s->nographic && !s->has_monitor && !s->has_serial && !s->daemonize) {
-        require(open_monitor("stdio", false, false, &err), &err);
-    }
-    if (s->qtest_use) {
-        error_location_push(s->qtest_use->location);
-        bool ok = qtest_start(s, s->qtest_use->arg, &err);
-        if (err) {
-            error_report_err(err);
-        }
-        error_location_pop();
-        if (!ok) {
-            error_report("Failed to initialize device for qtest: \"%s\"", s->qtest_use->arg);
-            exit(1);
-        }
-    }
+    open_default_monitor(s);
     apply_all(uses, apply_device);
     add_virtio_drives();
     machine_ready();

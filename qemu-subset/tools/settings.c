@@ -7,6 +7,7 @@
 #include "qapi/keyval.h"
 #include "qapi/opts.h"
 #include "tools/daemon.h"
+#include "tools/syntax.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,37 @@ static bool only_none(const char *arg, const char *key, Error **errp)
         return false;
     }
     return true;
+}
+
+static bool check_display(const char *arg, Error **errp)
+{
+    g_autoptr(json_t) options = keyval_parse(arg, "type", NULL, errp);
+    const char *key;
+    json_t *value;
+
+    if (!options) {
+        return false;
+    }
+    const char *type = json_string_value(json_object_get(options, "type"));
+    if (g_strcmp0(type, "none")) {
+        error_setg(errp, type ? "Parameter 'type' does not accept value '%s'" : "Parameter 'type' is missing", type);
+        return false;
+    }
+    json_object_foreach(options, key, value) {
+        if (strcmp(key, "type")) {
+            error_setg(errp, "Parameter '%s' is unexpected", key);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_rtc(const char *arg, Error **errp)
+{
+    static const OptDesc desc[] = {{"base", OPT_STRING}, {"clock", OPT_STRING}, {"driftfix", OPT_STRING}, {NULL}};
+    g_autoptr(Opts) opts = opts_parse(arg, NULL, desc, NULL, errp);
+
+    return opts != NULL;
 }
 
 static bool set_name(Settings *s, const char *arg, Error **errp)
@@ -119,8 +151,14 @@ static bool set_vga(const char *arg, Error **errp)
 /* -object: its shape is checked here, where the option can be named; it is made later. */
 static bool check_object(Settings *s, const char *arg, bool *help, Error **errp)
 {
-    json_t *options = arg[0] == '{' ? qjson_parse(arg, errp) : keyval_parse(arg, "qom-type", help, errp);
+    json_t *options = NULL;
 
+    if (arg[0] == '{') {
+        options = qjson_parse(arg, errp);
+    } else {
+        g_autoptr(Opts) opts = opts_parse(arg, "qom-type", NULL, help, errp);
+        options = opts ? opts_to_json(opts) : NULL;
+    }
     if (!options) {
         return false;
     }
@@ -148,7 +186,7 @@ static bool check_object(Settings *s, const char *arg, bool *help, Error **errp)
     return true;
 }
 
-static bool apply_simple(Settings *s, const OptionUse *u, bool *help, Error **errp)
+static bool apply_simple(Settings *s, OptionUse *u, const OptionUse *all, bool *help, Error **errp)
 {
     switch (u->id) {
     case OPTION_HELP:
@@ -164,10 +202,6 @@ static bool apply_simple(Settings *s, const OptionUse *u, bool *help, Error **er
         return machine_accel_option(u->arg, help, errp);
     case OPTION_MEMORY:
         return machine_memory_option(u->arg, errp);
-    case OPTION_SMP:
-        return machine_smp_option(u->arg, errp);
-    case OPTION_CPU:
-        return machine_cpu_option(u->arg, errp);
     case OPTION_UUID:
         return set_uuid(u->arg, errp);
     case OPTION_GLOBAL:
@@ -181,17 +215,15 @@ static bool apply_simple(Settings *s, const OptionUse *u, bool *help, Error **er
     case OPTION_RUN_WITH:
         return run_with(u->arg, errp);
     case OPTION_DISPLAY:
-        return only_none(u->arg, "type", errp);
+        return check_display(u->arg, errp);
+    case OPTION_RTC:
+        return check_rtc(u->arg, errp);
     case OPTION_AUDIO:
         return only_none(u->arg, "driver", errp);
     case OPTION_NIC:
         return only_none(u->arg, "type", errp);
-    case OPTION_PARALLEL:
-        return only_none(u->arg, "chardev", errp);
-    case OPTION_VGA:
-        return set_vga(u->arg, errp);
     default:
-        return true;
+        return syntax_check(u, all, errp);
     }
 }
 
@@ -232,17 +264,36 @@ static void note_flag(Settings *s, const OptionUse *u)
     }
 }
 
-void settings_apply(Settings *s, const OptionUse *uses)
+void settings_apply(Settings *s, OptionUse *uses)
 {
-    for (const OptionUse *u = uses; u->id != OPTIONS; u++) {
+    for (OptionUse *u = uses; u->id != OPTIONS; u++) {
         Error *err = NULL;
         bool help = false;
 
         error_location_push(u->location);
-        require(apply_simple(s, u, &help, &err), &err);
+        require(apply_simple(s, u, uses, &help, &err), &err);
         exit_after_help(help);
         note_flag(s, u);
         error_location_pop();
+        error_set_prefixes(false, s->guest_name_prefix ? s->name : NULL);
     }
     error_set_prefixes(s->timestamp, s->guest_name_prefix ? s->name : NULL);
+}
+
+void settings_apply_vga(const OptionUse *uses)
+{
+    for (const OptionUse *u = uses; u->id != OPTIONS; u++) {
+        Error *err = NULL;
+
+        require(u->id != OPTION_VGA || set_vga(u->arg, &err), &err);
+    }
+}
+
+void settings_check_cpu(const OptionUse *uses)
+{
+    for (const OptionUse *u = uses; u->id != OPTIONS; u++) {
+        Error *err = NULL;
+
+        require(u->id != OPTION_CPU || machine_cpu_option(u->arg, &err), &err);
+    }
 }

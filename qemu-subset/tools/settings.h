@@ -21,7 +21,10 @@ typedef struct Settings {
 void require(bool ok, Error **err);
 /* "help" was asked for and has been printed. */
 void exit_after_help(bool help);
-/* The options that only set something; objects are checked and kept for later. */
-void settings_apply(Settings *s, const OptionUse *uses);
+/* In order: what only sets something is done, the syntax of the rest is checked; objects are kept for later. */
+void settings_apply(Settings *s, OptionUse *uses);
+/* These two come late, and their errors do not name the option. */
+void settings_apply_vga(const OptionUse *uses);
+void settings_check_cpu(const OptionUse *uses);
 
 #endif

@@ -235,7 +235,7 @@ static void test_bad_options(void)
         {"pc,memory-backend=zz", "Memory backend 'zz' not found"},
         {"pc,smp.cpus=0", "Invalid CPU topology: CPU topology parameters must be greater than zero"},
         {"pc,smp.cpus=256", "Invalid SMP CPUs 256. The max CPUs supported by machine 'pc-i440fx-11.1' is 255"},
-        {"pc,smp.foo=1", "Invalid parameter 'foo'"},
+        {"pc,smp.foo=1", "Parameter 'smp.foo' is unexpected"},
         {"pc,acpi=maybe", "Parameter 'acpi' does not accept value 'maybe'"},
     };
 
@@ -285,11 +285,11 @@ static void test_topology(void)
     }
     g_assert_false(machine_smp_option("5,maxcpus=4", &err));
     assert_error(err, "Invalid CPU topology: maxcpus must be equal to or greater than smp: sockets (1) * dies (1) * "
-                      "cores (4) * threads (1) == maxcpus (4) < smp_cpus (5)");
+                      "modules (1) * cores (4) * threads (1) == maxcpus (4) < smp_cpus (5)");
     err = NULL;
     g_assert_false(machine_smp_option("4,sockets=3", &err));
     assert_error(err, "Invalid CPU topology: product of the hierarchy must match maxcpus: sockets (3) * dies (1) * "
-                      "cores (1) * threads (1) != maxcpus (4)");
+                      "modules (1) * cores (1) * threads (1) != maxcpus (4)");
     machine_destroy();
 }
 
@@ -357,7 +357,7 @@ static void test_device_errors(void)
         {"test-pci,foo=1", "Property 'test-pci.foo' not found"},
         {"test-pci,bus=nosuch", "Bus 'nosuch' not found"},
         {"test-pci,bus=main-system-bus", "Device 'test-pci' can't go on System bus"},
-        {"test-pci,id=a", "Duplicate ID 'a' for device"},
+        {"test-pci,id=a", "Duplicate device ID 'a'"},
         {"test-pci,id=9", "Parameter 'id' expects an identifier"},
         {"test-pci,fail=on", "asked to fail"},
         {"foo,help", "Device 'foo' not found"},

@@ -46,7 +46,7 @@ static void test_keyval_accepts(void)
     check_keyval("a=x=y", NULL, "{'a': 'x=y'}");
     check_keyval("a=x,,y,,,b=2", NULL, "{'a': 'x,y,', 'b': '2'}");
     check_keyval("foo", "driver", "{'driver': 'foo'}");
-    check_keyval("foo,,bar,a=1", "driver", "{'driver': 'foo,bar', 'a': '1'}");
+    check_keyval("foo,a=1", "driver", "{'driver': 'foo', 'a': '1'}");
     check_keyval("a=1,driver=x", "driver", "{'a': '1', 'driver': 'x'}");
     check_keyval("a.b.c=1,a.b.d=2,a.e=3", NULL, "{'a': {'b': {'c': '1', 'd': '2'}, 'e': '3'}}");
     check_keyval("a.1=y,a.0=x", NULL, "{'a': ['x', 'y']}");
@@ -259,6 +259,29 @@ static void test_opts_help(void)
     opts = opts_parse("help", "path", descs, NULL, &error_abort);
     g_assert_cmpstr(opts_get(opts, "path"), ==, "help");
     opts_free(opts);
+    opts = opts_parse("help", NULL, NULL, NULL, &error_abort);
+    g_assert_null(opts_first(opts));
+    g_assert_null(reports);
+    opts_free(opts);
+}
+
+static void test_opts_legacy(void)
+{
+    Opts *opts = opts_parse_legacy("server,nowait", NULL, NULL, &error_abort);
+
+    g_assert_true(opts_get_bool(opts, "server", false, &error_abort));
+    g_assert_false(opts_get_bool(opts, "wait", true, &error_abort));
+    g_assert_null(reports);
+    opts_free(opts);
+}
+
+static void test_opts_first_id(void)
+{
+    Opts *opts = opts_parse("id=a,x=1,id=b,x=2", NULL, NULL, NULL, &error_abort);
+
+    g_assert_cmpstr(opts_id(opts), ==, "a");
+    g_assert_cmpstr(opts_get(opts, "x"), ==, "2");
+    opts_free(opts);
 }
 
 static void test_bool(void)
@@ -394,6 +417,8 @@ int main(int argc, char **argv)
     g_test_add_func("/qapi/opts/rejects-with-qemus-words", test_opts_rejects);
     g_test_add_func("/qapi/opts/bare-word-is-on-with-warning", test_opts_bare_word);
     g_test_add_func("/qapi/opts/help-is-told", test_opts_help);
+    g_test_add_func("/qapi/opts/legacy-bare-words-without-warning", test_opts_legacy);
+    g_test_add_func("/qapi/opts/first-id-stays", test_opts_first_id);
     g_test_add_func("/qapi/scalars/bool", test_bool);
     g_test_add_func("/qapi/scalars/integers", test_integers);
     g_test_add_func("/qapi/scalars/sizes", test_sizes);
