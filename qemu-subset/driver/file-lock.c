@@ -118,3 +118,11 @@ void file_locks_abort(FileLocks *l, int fd)
         l->changing = false;
     }
 }
+
+int file_locks_copy(const FileLocks *l, int fd, Error **errp)
+{
+    uint32_t used = 0, unshared = 0;
+    int ret = take(fd, LOCK_USED_BASE, &used, l->used, errp);
+
+    return ret < 0 ? ret : take(fd, LOCK_UNSHARED_BASE, &unshared, l->unshared, errp);
+}

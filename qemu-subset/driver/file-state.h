@@ -16,6 +16,7 @@ typedef struct FileLocks {
 typedef struct FileState {
     EngineFile file;
     EngineKind kind;
+    int writable_fd; /* opened because permissions are about to need it, -1: none */
     char *filename;
     bool is_device; /* host_device */
     bool locking;
@@ -32,6 +33,8 @@ int file_locks_check(FileLocks *l, int fd, uint32_t perm, uint32_t shared, Error
 /* Release what @perm and @shared do not need. */
 void file_locks_commit(FileLocks *l, int fd, uint32_t perm, uint32_t shared);
 void file_locks_abort(FileLocks *l, int fd);
+/* Take what is held on another description of the same file, too. 0 or -errno with @errp set. */
+int file_locks_copy(const FileLocks *l, int fd, Error **errp);
 
 /*
  * What O_DIRECT on @fd demands of offset and length, and of memory. 0 or -errno with @errp set.

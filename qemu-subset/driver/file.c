@@ -106,26 +106,21 @@ static bool choose_engine(FileState *s, const BlockNode *node, const BlockdevOpt
     return true;
 }
 
-static int open_flags(const BlockNode *node)
+static int open_flags(const BlockNode *node, bool writable)
 {
-    return O_CLOEXEC | (node->read_only ? O_RDONLY : O_RDWR) | (node->direct ? O_DIRECT : 0);
+    return O_CLOEXEC | (writable ? O_RDWR : O_RDONLY) | (node->direct ? O_DIRECT : 0);
 }
 
 /* A file descriptor, or -errno with @errp set. */
-static int open_fd(BlockNode *node, const char *filename, Error **errp)
+static int open_fd(const BlockNode *node, const char *filename, bool writable, Error **errp)
 {
-    int fd = open(filename, open_flags(node)), err;
+    int fd = open(filename, open_flags(node, writable)), err = errno;
 
-    if (fd < 0 && !node->read_only && node->auto_read_only && (errno == EACCES || errno == EROFS || errno == EPERM)) {
-        node->read_only = true;
-        fd = open(filename, open_flags(node));
-    }
     if (fd >= 0) {
         return fd;
     }
-    err = errno;
     if (err == EINVAL && node->direct) {
-        int plain = open(filename, open_flags(node) & ~O_DIRECT);
+        int plain = open(filename, open_flags(node, writable) & ~O_DIRECT);
 
         if (plain >= 0) {
             close(plain);
@@ -137,10 +132,22 @@ static int open_fd(BlockNode *node, const char *filename, Error **errp)
     return -err;
 }
 
-static int check_type(const BlockNode *node, FileState *s, Error **errp)
+/* A block device may open for writing and still not take it. */
+static int check_device_writable(int fd, Error **errp)
 {
     struct stat st;
     int read_only;
+
+    if (fstat(fd, &st) == 0 && S_ISBLK(st.st_mode) && ioctl(fd, BLKROGET, &read_only) == 0 && read_only) {
+        error_setg(errp, "The device is not writable");
+        return -EACCES;
+    }
+    return 0;
+}
+
+static int check_type(FileState *s, Error **errp)
+{
+    struct stat st;
 
     if (fstat(s->file.fd, &st) < 0) {
         int err = errno;
@@ -157,11 +164,7 @@ static int check_type(const BlockNode *node, FileState *s, Error **errp)
         error_setg(errp, "'host_device' driver requires '%s' to be either a character or block device", s->filename);
         return -EINVAL;
     }
-    if (S_ISBLK(st.st_mode) && !node->read_only && ioctl(s->file.fd, BLKROGET, &read_only) == 0 && read_only) {
-        error_setg(errp, "The device is not writable");
-        return -EACCES;
-    }
-    return 0;
+    return s->file.writable ? check_device_writable(s->file.fd, errp) : 0;
 }
 
 static void file_close(BlockNode *node)
@@ -179,23 +182,24 @@ static int file_open_common(BlockNode *node, const BlockdevOptionsFile *o, bool 
     FileState *s = node->state;
     int ret = -EINVAL;
 
-    s->file.fd = -1;
+    s->file.fd = s->writable_fd = -1;
     s->is_device = is_device;
     s->filename = g_strdup(o->filename);
     s->locking = !o->has_locking || o->locking != ON_OFF_AUTO_OFF;
     if (!choose_engine(s, node, o, errp)) {
         goto fail;
     }
-    ret = s->file.fd = open_fd(node, s->filename, errp);
+    /* With auto-read-only the first writer opens it for writing, and sees the error if that is refused. */
+    s->file.writable = !node->read_only && !node->auto_read_only;
+    ret = s->file.fd = open_fd(node, s->filename, s->file.writable, errp);
     if (ret < 0) {
         goto fail;
     }
-    ret = check_type(node, s, errp);
+    ret = check_type(s, errp);
     if (ret < 0) {
         goto fail;
     }
     s->file.direct = node->direct;
-    s->file.writable = !node->read_only;
     s->file.request_align = s->file.memory_align = 1;
     if (node->direct) {
         ret = file_probe_alignment(s->file.fd, s->file.is_block_device, &s->file.request_align, &s->file.memory_align, errp);
@@ -281,9 +285,29 @@ static void file_refresh_limits(BlockNode *node, Error **errp)
 
 /* --- Permissions --- */
 
-static int file_check_perm(BlockNode *node, uint32_t perm, uint32_t shared, Error **errp)
+static void drop_writable_fd(FileState *s)
 {
-    FileState *s = node->state;
+    if (s->writable_fd >= 0) {
+        close(s->writable_fd);
+        s->writable_fd = -1;
+    }
+}
+
+/* Open for writing if @perm wants that for the first time. */
+static int prepare_writing(const BlockNode *node, FileState *s, uint32_t perm, Error **errp)
+{
+    int ret;
+
+    if (!(perm & (BLK_PERM_WRITE | BLK_PERM_WRITE_UNCHANGED | BLK_PERM_RESIZE)) || s->file.writable || node->read_only ||
+        s->writable_fd >= 0) {
+        return 0;
+    }
+    ret = s->writable_fd = open_fd(node, s->filename, true, errp);
+    return ret < 0 ? ret : check_device_writable(ret, errp);
+}
+
+static int prepare_locks(const BlockNode *node, FileState *s, uint32_t perm, uint32_t shared, Error **errp)
+{
     Error *err = NULL;
     int ret;
 
@@ -294,24 +318,47 @@ static int file_check_perm(BlockNode *node, uint32_t perm, uint32_t shared, Erro
     if (ret < 0) {
         error_append_hint(&err, "Is another process using the image [%s]?\n", s->filename);
         error_propagate(errp, err);
+        return ret;
     }
-    return ret;
-}
-
-static void file_set_perm(BlockNode *node, uint32_t perm, uint32_t shared)
-{
-    FileState *s = node->state;
-
-    if (s->locking) {
-        file_locks_commit(&s->locks, s->file.fd, perm, node->force_share ? BLK_PERM_ALL : shared);
-    }
+    return s->writable_fd >= 0 ? file_locks_copy(&s->locks, s->writable_fd, errp) : 0;
 }
 
 static void file_abort_perm(BlockNode *node)
 {
     FileState *s = node->state;
 
+    drop_writable_fd(s);
     file_locks_abort(&s->locks, s->file.fd);
+}
+
+static int file_check_perm(BlockNode *node, uint32_t perm, uint32_t shared, Error **errp)
+{
+    FileState *s = node->state;
+    int ret = prepare_writing(node, s, perm, errp);
+
+    if (ret >= 0) {
+        ret = prepare_locks(node, s, perm, shared, errp);
+    }
+    if (ret < 0) {
+        file_abort_perm(node);
+        return ret;
+    }
+    return 0;
+}
+
+static void file_set_perm(BlockNode *node, uint32_t perm, uint32_t shared)
+{
+    FileState *s = node->state;
+
+    if (s->writable_fd >= 0) {
+        /* Under the number that requests of other threads may be using at this moment; locks come along. */
+        dup3(s->writable_fd, s->file.fd, O_CLOEXEC);
+        drop_writable_fd(s);
+        s->file.writable = true;
+    }
+    if (s->locking) {
+        file_locks_commit(&s->locks, s->file.fd, perm, node->force_share ? BLK_PERM_ALL : shared);
+    }
 }
 
 /* --- What clients are shown --- */

@@ -60,9 +60,6 @@ static int raw_open(BlockNode *node, const BlockdevOptions *opts, Error **errp)
     node->forward_offset = o->has_offset ? (uint64_t)o->offset : 0;
     s->has_size = o->has_size;
     s->size = (uint64_t)o->size;
-    if (node->auto_read_only && child->read_only) {
-        node->read_only = true;
-    }
     if (!check_range(node, s, errp)) {
         block_detach_child(node->file);
         return -EINVAL;

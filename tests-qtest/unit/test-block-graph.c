@@ -16,6 +16,31 @@ static void assert_fails(const char *text, const char *options)
     g_assert_cmpstr(error, ==, text);
 }
 
+/* The bytes that a description other than those of this process's nodes sees locked, as "100 101 201". */
+static char *locked_bytes(const char *path)
+{
+    GString *s = g_string_new(NULL);
+    int fd = open(path, O_RDWR);
+
+    for (int byte = 100; byte < 204; byte++) {
+        struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+
+        g_assert_cmpint(fcntl(fd, F_OFD_GETLK, &fl), ==, 0);
+        if (fl.l_type != F_UNLCK) {
+            g_string_append_printf(s, "%s%d", s->len ? " " : "", byte);
+        }
+    }
+    close(fd);
+    return g_string_free(s, FALSE);
+}
+
+static void assert_locked(const char *path, const char *expected)
+{
+    g_autofree char *got = locked_bytes(path);
+
+    g_assert_cmpstr(got, ==, expected);
+}
+
 /* --- Opening --- */
 
 static void test_names(void)
@@ -119,22 +144,29 @@ static void test_odd_size_is_rounded(void)
     env_unlink(path);
 }
 
-/* As somebody who may not write @path: 0 if auto-read-only opens it so, and nothing else opens it. */
+/* As somebody who may not write @path: 0 if auto-read-only opens it for readers, and for nobody else. */
 static int open_as_nobody(const char *path)
 {
     g_autofree char *expected = g_strdup_printf("Could not open '%s': Permission denied", path), *error = NULL;
-    BlockNode *n;
+    BlockBackend *blk = blk_new(BLK_PERM_CONSISTENT_READ, BLK_PERM_ALL);
+    g_autoptr(Error) err = NULL;
+    char buf[512];
 
     if (geteuid() == 0 && setuid(65534) < 0) {
         return 1;
     }
-    n = env_open("driver=raw,auto-read-only=on,file.driver=file,file.filename=%s", path);
-    if (!n->read_only || !n->file->node->read_only) {
+    error = env_open_error("driver=file,filename=%s", path);
+    if (strcmp(error, expected)) {
         return 2;
     }
-    block_node_unref(n);
-    error = env_open_error("driver=file,filename=%s", path);
-    return strcmp(error, expected) ? 3 : 0;
+    blk_insert_node(blk, env_open("driver=raw,auto-read-only=on,file.driver=file,file.filename=%s", path), &error_abort);
+    if (!blk_writable(blk) || blk_pread(blk, 0, 512, buf) < 0) {
+        return 3;
+    }
+    if (blk_set_perm(blk, BLK_PERM_WRITE, BLK_PERM_ALL, &err) || strcmp(error_get_pretty(err), expected)) {
+        return 4;
+    }
+    return blk_pread(blk, 0, 512, buf) < 0 ? 5 : 0;
 }
 
 static void test_auto_read_only(void)
@@ -150,6 +182,27 @@ static void test_auto_read_only(void)
     }
     g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
     g_assert_cmpint(status, ==, 0);
+    env_unlink(path);
+}
+
+static void test_auto_read_only_becomes_writable(void)
+{
+    char *path = env_file(4096);
+    BlockNode *n = env_open("driver=raw,auto-read-only=on,file.driver=file,file.filename=%s", path);
+    BlockBackend *blk = blk_new(BLK_PERM_CONSISTENT_READ, BLK_PERM_ALL);
+    char buf[512] = { 1 }, back[512];
+
+    blk_insert_node(blk, n, &error_abort);
+    assert_locked(path, "100");
+    blk_set_perm(blk, BLK_PERM_CONSISTENT_READ | BLK_PERM_WRITE, BLK_PERM_ALL & ~BLK_PERM_WRITE, &error_abort);
+    assert_locked(path, "100 101 201");
+    g_assert_cmpint(blk_pwrite(blk, 512, 512, buf, 0), ==, 0);
+    g_assert_cmpint(blk_pread(blk, 512, 512, back), ==, 0);
+    g_assert_cmpmem(buf, 512, back, 512);
+    blk_set_perm(blk, BLK_PERM_CONSISTENT_READ, BLK_PERM_ALL, &error_abort);
+    assert_locked(path, "100");
+    blk_unref(blk);
+    block_node_unref(n);
     env_unlink(path);
 }
 
@@ -256,31 +309,6 @@ static void test_write_to_read_only(void)
 }
 
 /* --- Locks --- */
-
-/* The bytes that a description other than those of this process's nodes sees locked, as "100 101 201". */
-static char *locked_bytes(const char *path)
-{
-    GString *s = g_string_new(NULL);
-    int fd = open(path, O_RDWR);
-
-    for (int byte = 100; byte < 204; byte++) {
-        struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
-
-        g_assert_cmpint(fcntl(fd, F_OFD_GETLK, &fl), ==, 0);
-        if (fl.l_type != F_UNLCK) {
-            g_string_append_printf(s, "%s%d", s->len ? " " : "", byte);
-        }
-    }
-    close(fd);
-    return g_string_free(s, FALSE);
-}
-
-static void assert_locked(const char *path, const char *expected)
-{
-    g_autofree char *got = locked_bytes(path);
-
-    g_assert_cmpstr(got, ==, expected);
-}
 
 static void test_lock_bytes(void)
 {
@@ -451,6 +479,7 @@ int main(int argc, char **argv)
     g_test_add_func("/block/driver/file-errors", test_file_errors);
     g_test_add_func("/block/driver/raw-range", test_raw_range);
     g_test_add_func("/block/driver/auto-read-only", test_auto_read_only);
+    g_test_add_func("/block/driver/auto-read-only-becomes-writable", test_auto_read_only_becomes_writable);
     g_test_add_func("/block/resize/reaches-file", test_resize);
     g_test_add_func("/block/resize/refused-changes-nothing", test_resize_refused);
     g_test_add_func("/block/perm/two-writers", test_conflict);
