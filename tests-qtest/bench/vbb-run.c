@@ -100,7 +100,7 @@ static char *device_arguments(const VbbConfig *cfg, const VbbTarget *target)
 
 static unsigned int ram_mib(const VbbConfig *cfg)
 {
-    uint64_t slot = 4096 + ((cfg->max_size + 4095ULL) & ~4095ULL);
+    uint64_t slot = 128 + ((cfg->max_size + 4095ULL) & ~4095ULL);
     uint64_t bytes = cfg->queues * (cfg->depth * slot + (64 << 10)) + (4 << 20);
 
     return (unsigned int)MAX(16, (bytes >> 20) + 1);
