@@ -118,7 +118,7 @@ void device_print_options(const ObjectType *t, GString *out)
     for (unsigned int i = 0; i < list->len; i++) {
         const ObjectProperty *p = g_ptr_array_index(list, i);
         g_autofree char *head = g_strdup_printf("%s=<%s>", p->name, property_type(p));
-        const char *sep = "- ";
+        const char *sep = "-  ";
 
         g_string_append_printf(out, "  %-22s ", head);
         if (p->description) {

@@ -4,6 +4,7 @@
 
 #define BLOCK_SIZE_MIN 512
 #define BLOCK_SIZE_MAX (2 * 1024 * 1024)
+#define BLOCK_SIZE_TEXT "A power of two between 512 B and 2 MiB"
 
 static VirtIOBlock *to_blk(Object *obj)
 {
@@ -180,27 +181,28 @@ static bool set_block_size(Object *obj, const ObjectProperty *prop, json_t *valu
 }
 
 /* The order of BlockdevOnError. */
+#define ON_ERROR_TEXT "Error handling policy, report/ignore/enospc/stop/auto"
 static const char *const on_error_names[] = {"report", "ignore", "enospc", "stop", "auto", NULL};
 
-#define MEMBER(n, k, acc, field)                                                                   \
+#define MEMBER(n, k, acc, field, desc)                                                             \
     {                                                                                              \
-        .name = n, .kind = k, .get = object_get_##acc, .set = device_set_##acc,                    \
+        .name = n, .kind = k, .description = desc, .get = object_get_##acc, .set = device_set_##acc,                    \
         .offset = offsetof(VirtIOBlock, field)                                                     \
     }
-#define BOOL(n, field) MEMBER(n, PROP_BOOL, bool, field)
-#define UINT16(n, field) MEMBER(n, PROP_UINT16, uint16, field)
-#define UINT32(n, field) MEMBER(n, PROP_UINT32, uint32, field)
-#define SIZE(n, field, setter)                                                                     \
+#define BOOL(n, field, desc) MEMBER(n, PROP_BOOL, bool, field, desc)
+#define UINT16(n, field) MEMBER(n, PROP_UINT16, uint16, field, NULL)
+#define UINT32(n, field) MEMBER(n, PROP_UINT32, uint32, field, NULL)
+#define SIZE(n, field, setter, desc)                                                               \
     {                                                                                              \
-        .name = n, .kind = PROP_SIZE, .get = get_size32, .set = setter,                            \
+        .name = n, .kind = PROP_SIZE, .description = desc, .get = get_size32, .set = setter,       \
         .offset = offsetof(VirtIOBlock, field)                                                     \
     }
-#define ENUM(n, t, v, field)                                                                       \
+#define ENUM(n, t, v, field, desc)                                                                 \
     {                                                                                              \
-        .name = n, .kind = PROP_ENUM, .type = t, .values = v, .get = object_get_enum,              \
-        .set = device_set_enum, .offset = offsetof(VirtIOBlock, field)                             \
+        .name = n, .kind = PROP_ENUM, .type = t, .values = v, .description = desc,                 \
+        .get = object_get_enum, .set = device_set_enum, .offset = offsetof(VirtIOBlock, field)                             \
     }
-#define ON_OFF_AUTO(n, field) ENUM(n, "OnOffAuto", device_on_off_auto, field)
+#define ON_OFF_AUTO(n, field) ENUM(n, "OnOffAuto", device_on_off_auto, field, "on/off/auto")
 
 const ObjectProperty virtio_blk_properties[] = {
     {.name = "drive", .kind = PROP_STRING, .type = "str", .description = "Node name or ID of a block device to use as a backend",
@@ -211,11 +213,11 @@ const ObjectProperty virtio_blk_properties[] = {
      .get = virtio_blk_mapping_get, .set = virtio_blk_mapping_set},
     UINT16("num-queues", num_queues),
     UINT16("queue-size", queue_size),
-    SIZE("logical_block_size", logical_block_size, set_block_size),
-    SIZE("physical_block_size", physical_block_size, set_block_size),
-    SIZE("min_io_size", min_io_size, set_size32),
-    SIZE("opt_io_size", opt_io_size, set_size32),
-    SIZE("discard_granularity", discard_granularity, set_size32),
+    SIZE("logical_block_size", logical_block_size, set_block_size, BLOCK_SIZE_TEXT),
+    SIZE("physical_block_size", physical_block_size, set_block_size, BLOCK_SIZE_TEXT),
+    SIZE("min_io_size", min_io_size, set_size32, NULL),
+    SIZE("opt_io_size", opt_io_size, set_size32, NULL),
+    SIZE("discard_granularity", discard_granularity, set_size32, NULL),
     UINT32("max-discard-sectors", max_discard_sectors),
     UINT32("max-write-zeroes-sectors", max_write_zeroes_sectors),
     UINT32("cyls", cyls),
@@ -224,22 +226,22 @@ const ObjectProperty virtio_blk_properties[] = {
     UINT32("lcyls", lcyls),
     UINT32("lheads", lheads),
     UINT32("lsecs", lsecs),
-    MEMBER("bootindex", PROP_INT32, int32, bootindex),
-    MEMBER("serial", PROP_STRING, string, serial),
-    BOOL("discard", discard),
-    BOOL("write-zeroes", write_zeroes),
-    BOOL("config-wce", config_wce),
-    BOOL("seg-max-adjust", seg_max_adjust),
-    BOOL("request-merging", request_merging),
-    BOOL("report-discard-granularity", report_discard_granularity),
-    BOOL("share-rw", share_rw),
-    BOOL("x-enable-wce-if-config-wce", x_enable_wce),
+    MEMBER("bootindex", PROP_INT32, int32, bootindex, NULL),
+    MEMBER("serial", PROP_STRING, string, serial, NULL),
+    BOOL("discard", discard, "on/off"),
+    BOOL("write-zeroes", write_zeroes, "on/off"),
+    BOOL("config-wce", config_wce, "on/off"),
+    BOOL("seg-max-adjust", seg_max_adjust, NULL),
+    BOOL("request-merging", request_merging, "on/off"),
+    BOOL("report-discard-granularity", report_discard_granularity, NULL),
+    BOOL("share-rw", share_rw, NULL),
+    BOOL("x-enable-wce-if-config-wce", x_enable_wce, NULL),
     ON_OFF_AUTO("write-cache", write_cache),
     ON_OFF_AUTO("account-invalid", account_invalid),
     ON_OFF_AUTO("account-failed", account_failed),
     ON_OFF_AUTO("backend_defaults", backend_defaults),
-    ENUM("rerror", "BlockdevOnError", on_error_names, rerror),
-    ENUM("werror", "BlockdevOnError", on_error_names, werror),
+    ENUM("rerror", "BlockdevOnError", on_error_names, rerror, ON_ERROR_TEXT),
+    ENUM("werror", "BlockdevOnError", on_error_names, werror, ON_ERROR_TEXT),
     {},
 };
 

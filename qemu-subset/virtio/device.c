@@ -475,25 +475,25 @@ void virtio_bind(VirtIODevice *vdev, const VirtIOTransport *transport, void *opa
     vdev->transport_opaque = opaque;
 }
 
-#define COMMON_BOOL(n, field, def)                                                                 \
+#define COMMON_BOOL(n, field, def, desc)                                                                 \
     {                                                                                              \
-        .name = n, .kind = PROP_BOOL, .get = object_get_bool, .set = device_set_bool,              \
-        .offset = offsetof(VirtIODevice, field), .opaque = def                                     \
+        .name = n, .kind = PROP_BOOL, .description = desc, .get = object_get_bool,                 \
+        .set = device_set_bool, .offset = offsetof(VirtIODevice, field), .opaque = def             \
     }
 static const char is_on[] = "on";
 
 const ObjectProperty virtio_device_properties[] = {
-    COMMON_BOOL("indirect_desc", indirect_desc, is_on),
-    COMMON_BOOL("event_idx", event_idx, is_on),
-    COMMON_BOOL("notify_on_empty", notify_on_empty, is_on),
-    COMMON_BOOL("any_layout", any_layout, is_on),
-    COMMON_BOOL("iommu_platform", iommu_platform, NULL),
-    COMMON_BOOL("packed", packed, NULL),
-    COMMON_BOOL("queue_reset", queue_reset_prop, is_on),
-    COMMON_BOOL("in_order", in_order, NULL),
-    COMMON_BOOL("use-started", use_started, is_on),
-    COMMON_BOOL("use-disabled-flag", use_disabled_flag, is_on),
-    COMMON_BOOL("x-disable-legacy-check", x_disable_legacy_check, NULL),
+    COMMON_BOOL("indirect_desc", indirect_desc, is_on, "on/off"),
+    COMMON_BOOL("event_idx", event_idx, is_on, "on/off"),
+    COMMON_BOOL("notify_on_empty", notify_on_empty, is_on, "on/off"),
+    COMMON_BOOL("any_layout", any_layout, is_on, "on/off"),
+    COMMON_BOOL("iommu_platform", iommu_platform, NULL, "on/off"),
+    COMMON_BOOL("packed", packed, NULL, "on/off"),
+    COMMON_BOOL("queue_reset", queue_reset_prop, is_on, "on/off"),
+    COMMON_BOOL("in_order", in_order, NULL, "on/off"),
+    COMMON_BOOL("use-started", use_started, is_on, NULL),
+    COMMON_BOOL("use-disabled-flag", use_disabled_flag, is_on, NULL),
+    COMMON_BOOL("x-disable-legacy-check", x_disable_legacy_check, NULL, NULL),
     {},
 };
 

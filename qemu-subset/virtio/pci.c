@@ -209,18 +209,18 @@ static bool alias_set(Object *obj, const ObjectProperty *prop, json_t *value, Er
     return object_set(&((VirtIOPCI *)obj)->vdev->qdev.obj, prop->name, value, errp);
 }
 
-#define PROXY_BOOL(n, field)                                                                       \
+#define PROXY_BOOL(n, field, desc)                                                                   \
     {                                                                                              \
-        .name = n, .kind = PROP_BOOL, .get = object_get_bool, .set = device_set_bool,              \
-        .offset = offsetof(VirtIOPCI, field)                                                       \
+        .name = n, .kind = PROP_BOOL, .description = desc, .get = object_get_bool,                 \
+        .set = device_set_bool, .offset = offsetof(VirtIOPCI, field)                               \
     }
 
 static const ObjectProperty proxy_properties[] = {
-    PROXY_BOOL("ioeventfd", ioeventfd),
-    PROXY_BOOL("page-per-vq", page_per_vq),
-    PROXY_BOOL("modern-pio-notify", modern_pio_notify),
-    PROXY_BOOL("ats", ats),
-    PROXY_BOOL("aer", aer),
+    PROXY_BOOL("ioeventfd", ioeventfd, "on/off"),
+    PROXY_BOOL("page-per-vq", page_per_vq, "on/off"),
+    PROXY_BOOL("modern-pio-notify", modern_pio_notify, "on/off"),
+    PROXY_BOOL("ats", ats, "on/off"),
+    PROXY_BOOL("aer", aer, "on/off"),
     {.name = "vectors", .kind = PROP_UINT32, .get = object_get_uint32, .set = device_set_uint32,
      .offset = offsetof(VirtIOPCI, vectors)},
     {.name = "class", .kind = PROP_UINT32, .get = object_get_uint32, .set = device_set_uint32,
@@ -230,9 +230,10 @@ static const ObjectProperty proxy_properties[] = {
 
 /* Which interfaces there are: a choice of the generic type only. */
 static const ObjectProperty generic_properties[] = {
-    {.name = "disable-legacy", .kind = PROP_ENUM, .type = "OnOffAuto", .values = device_on_off_auto,
+    {.name = "disable-legacy", .kind = PROP_ENUM, .type = "OnOffAuto", .description = "on/off/auto",
+     .values = device_on_off_auto,
      .get = object_get_enum, .set = device_set_enum, .offset = offsetof(VirtIOPCI, disable_legacy)},
-    PROXY_BOOL("disable-modern", disable_modern),
+    PROXY_BOOL("disable-modern", disable_modern, NULL),
     {},
 };
 
@@ -250,6 +251,19 @@ static void append_properties(GArray *all, const ObjectProperty *list, bool alia
     }
 }
 
+/* Defaults as help shows them: what a fresh object has. */
+static void note_defaults(GArray *properties, Object *obj)
+{
+    for (guint i = 0; i < properties->len; i++) {
+        ObjectProperty *p = &g_array_index(properties, ObjectProperty, i);
+
+        if (p->get && (p->kind == PROP_BOOL || p->kind == PROP_UINT16 || p->kind == PROP_UINT32 || p->kind == PROP_SIZE ||
+                       p->kind == PROP_ENUM)) {
+            p->default_value = p->get(obj, p, &error_abort);
+        }
+    }
+}
+
 static const PciDeviceClass proxy_class = {
     .parent = {PCI_DEVICE_CLASS_BASE},
 };
@@ -259,13 +273,12 @@ static const ObjectType proxy_type = {
     .parent = TYPE_PCI_DEVICE,
     .size = sizeof(VirtIOPCI),
     .abstract = true,
-    .properties = proxy_properties,
     .init = proxy_init,
     .klass = &proxy_class,
 };
 
 /* Types live as long as the program. */
-static void register_variant(const VirtIOPCIInfo *info, VirtIOPCIVariant variant, const ObjectProperty *properties)
+static void register_variant(const VirtIOPCIInfo *info, VirtIOPCIVariant variant, const GArray *properties)
 {
     static const char *const suffixes[VARIANTS] = {"", "-transitional", "-non-transitional"};
     VirtIOPCIClass *klass = g_new0(VirtIOPCIClass, 1);
@@ -294,7 +307,7 @@ static void register_variant(const VirtIOPCIInfo *info, VirtIOPCIVariant variant
     *type = (ObjectType){
         .name = g_strconcat(info->name, suffixes[variant], NULL),
         .parent = g_strconcat(info->name, "-base", NULL),
-        .properties = properties,
+        .properties = properties ? (const ObjectProperty *)(const void *)properties->data : NULL,
         .init = family_init,
         .klass = klass,
     };
@@ -304,20 +317,30 @@ static void register_variant(const VirtIOPCIInfo *info, VirtIOPCIVariant variant
 void virtio_pci_register(const VirtIOPCIInfo *info)
 {
     GArray *all = g_array_new(TRUE, FALSE, sizeof(ObjectProperty));
+    GArray *generic = g_array_new(TRUE, FALSE, sizeof(ObjectProperty));
     ObjectType *base = g_new0(ObjectType, 1);
+    Object *specimen;
 
+    append_properties(all, proxy_properties, false);
     append_properties(all, info->properties, true);
     append_properties(all, virtio_device_properties, true);
     *base = (ObjectType){
         .name = g_strconcat(info->name, "-base", NULL),
         .parent = TYPE_VIRTIO_PCI,
         .abstract = true,
-        .properties = (ObjectProperty *)(void *)g_array_free(all, FALSE),
+        .properties = (const ObjectProperty *)(const void *)all->data,
     };
     object_register_type(base);
-    register_variant(info, VARIANT_GENERIC, generic_properties);
+    append_properties(generic, generic_properties, false);
+    register_variant(info, VARIANT_GENERIC, generic);
     register_variant(info, VARIANT_TRANSITIONAL, NULL);
     register_variant(info, VARIANT_MODERN, NULL);
+    specimen = object_new(info->name);
+    note_defaults(all, specimen);
+    note_defaults(generic, specimen);
+    object_unref(specimen);
+    g_array_free(all, FALSE);
+    g_array_free(generic, FALSE);
 }
 
 void virtio_pci_register_types(void)
