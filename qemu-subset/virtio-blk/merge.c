@@ -2,19 +2,29 @@
 /* Request merging: neighbours within one batch travel through the block layer as one. Runs in the home of the queue. */
 #include "virtio-blk/internal.h"
 
-#define FILTER_BITS 512
+#define FILTER_BITS 1024
 #define MAX_BYTES ((uint64_t)VIRTIO_BLK_MAX_SECTORS << 9)
 
 static unsigned int hash(uint64_t offset)
 {
-    return (unsigned int)((offset >> 9) * 0x9e3779b97f4a7c15ull >> 55) % FILTER_BITS;
+    return (unsigned int)((offset >> 9) * 0x9e3779b97f4a7c15ull >> 54) % FILTER_BITS;
+}
+
+static bool begins_at(const VirtIOBlkPending *p, uint64_t offset)
+{
+    for (unsigned int i = 0; i < p->n; i++) {
+        if (p->reqs[i]->blk.offset == offset) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /*
- * Can there be neighbours at all? False is certain; random access costs a few instructions a request and no sorting this
- * way.
+ * Are there neighbours at all? A filter answers for most requests of random access, which so cost a few instructions and no
+ * sorting.
  */
-static bool may_touch(const VirtIOBlkPending *p)
+static bool have_neighbours(const VirtIOBlkPending *p)
 {
     uint64_t starts[FILTER_BITS / 64] = {0};
 
@@ -24,9 +34,10 @@ static bool may_touch(const VirtIOBlkPending *p)
         starts[h / 64] |= 1ull << (h % 64);
     }
     for (unsigned int i = 0; i < p->n; i++) {
-        unsigned int h = hash(p->reqs[i]->blk.offset + p->reqs[i]->blk.bytes);
+        uint64_t end = p->reqs[i]->blk.offset + p->reqs[i]->blk.bytes;
+        unsigned int h = hash(end);
 
-        if (starts[h / 64] >> (h % 64) & 1) {
+        if ((starts[h / 64] >> (h % 64) & 1) && begins_at(p, end)) {
             return true;
         }
     }
@@ -110,7 +121,7 @@ void virtio_blk_unmerge(VirtIOBlkReq *first, int ret)
 void virtio_blk_merge_flush(VirtIOBlkQueue *q)
 {
     VirtIOBlkPending *p = &q->pending;
-    bool touch = p->n > 1 && may_touch(p);
+    bool touch = p->n > 1 && have_neighbours(p);
 
     if (G_UNLIKELY(touch)) {
         sort_by_offset(p);
