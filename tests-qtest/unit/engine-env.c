@@ -24,6 +24,7 @@ Env *env_new(const EnvConfig *cfg, unsigned int max_events)
         g_free(env);
         return NULL;
     }
+    unlink(env->path); /* at once: some cases abort */
     env->file.writable = true;
     env->file.direct = cfg->direct;
     env->file.request_align = cfg->direct ? 4096 : 1;
@@ -50,7 +51,6 @@ void env_free(Env *env)
         aio_context_unref(env->ctx);
     }
     close(env->file.fd);
-    unlink(env->path);
     g_free(env->path);
     g_free(env);
 }
