@@ -238,7 +238,8 @@ static void set_device(VbbConfig *cfg, Raw *r)
 
 void vbb_parse_options(VbbConfig *cfg, int argc, char **argv, const char **json_path)
 {
-    Raw *r = g_new0(Raw, 1);
+    static Raw raw; /* the configuration points into it */
+    Raw *r = &raw;
 
     r->queues = r->threads = r->iothreads = 1;
     r->depth = 32;

@@ -286,7 +286,7 @@ static void end_request(VbbQueue *q, VbbSlot *s, uint64_t now, bool measuring)
         }
     }
     if (measuring) {
-        q->done++;
+        __atomic_store_n(&q->done, q->done + 1, __ATOMIC_RELAXED); /* the progress display reads it */
         q->bytes += s->len;
         hist_add(&q->hist, now > s->start_ns ? now - s->start_ns : 0);
     }

@@ -301,6 +301,9 @@ bool vbb_run(const VbbConfig *cfg, const VbbTarget *target, VbbResult *result)
     if (ok) {
         resync_socket(&run);
         collect(&run, result);
+    }
+    vblk_abandon(run.b);
+    if (ok) {
         qt_stop(g_steal_pointer(&run.t));
     } else {
         qt_kill(g_steal_pointer(&run.t));

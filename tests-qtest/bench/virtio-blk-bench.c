@@ -55,9 +55,10 @@ static void write_json(const char *path, json_t *v)
 
 int main(int argc, char **argv)
 {
-    VbbConfig cfg;
+    /* Needed until the very end. */
+    static VbbConfig cfg;
+    static VbbResult *results[2];
     const char *json_path;
-    VbbResult *results[2];
     bool text, bad = false;
 
     qos_exit_on_error = true;
