@@ -92,6 +92,12 @@ static bool check_node(PermChange *t, BlockNode *node, Error **errp)
         error_setg(errp, "Block node is read-only");
         return false;
     }
+    /* A write to the last block would make the image larger. */
+    if ((checked.perm & (BLK_PERM_WRITE | BLK_PERM_WRITE_UNCHANGED)) && !(checked.perm & BLK_PERM_RESIZE) &&
+        node->total_bytes % node->limits.request_alignment) {
+        error_setg(errp, "Cannot get 'write' permission without 'resize': Image size is not a multiple of request alignment");
+        return false;
+    }
     if (node->drv->check_perm && node->drv->check_perm(node, checked.perm, checked.shared, errp) < 0) {
         return false;
     }

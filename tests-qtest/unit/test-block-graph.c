@@ -308,6 +308,23 @@ static void test_write_to_read_only(void)
     block_node_unref(low);
 }
 
+static void test_write_to_ragged_end(void)
+{
+    BlockBackend *blk = blk_new(BLK_PERM_WRITE, BLK_PERM_ALL);
+    g_autoptr(Error) err = NULL;
+    BlockNode *n;
+
+    mem_next.limits.request_alignment = 4096;
+    n = env_open("driver=raw,file.driver=null-aio,file.size=1536");
+    g_assert_cmpint(blk_insert_node(blk, n, &err), <, 0);
+    g_assert_cmpstr(error_get_pretty(err), ==,
+                    "Cannot get 'write' permission without 'resize': Image size is not a multiple of request alignment");
+    blk_set_perm(blk, BLK_PERM_WRITE | BLK_PERM_RESIZE, BLK_PERM_ALL, &error_abort);
+    blk_insert_node(blk, n, &error_abort);
+    blk_unref(blk);
+    block_node_unref(n);
+}
+
 /* --- Locks --- */
 
 static void test_lock_bytes(void)
@@ -485,6 +502,7 @@ int main(int argc, char **argv)
     g_test_add_func("/block/perm/two-writers", test_conflict);
     g_test_add_func("/block/perm/conflict-below", test_conflict_below);
     g_test_add_func("/block/perm/write-to-read-only", test_write_to_read_only);
+    g_test_add_func("/block/perm/write-to-ragged-end", test_write_to_ragged_end);
     g_test_add_func("/block/lock/bytes-follow-permissions", test_lock_bytes);
     g_test_add_func("/block/lock/off", test_locking_off);
     g_test_add_func("/block/lock/between-processes", test_locks_between_processes);
