@@ -6,6 +6,7 @@
 #include "block/internal.h"
 #include "qapi/qapi-visit-block.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -20,13 +21,24 @@ static bool append_option(void *opaque, const char *name, const char *value, Err
     return true;
 }
 
-/* Nest dotted keys. */
-static json_t *options_tree(const Opts *opts, Error **errp)
+json_t *block_options_tree(const Opts *opts, Error **errp)
 {
+    static const char bad_name[] = "Invalid parameter '";
     g_autoptr(GString) text = g_string_new(NULL);
+    Error *err = NULL;
 
     opts_foreach(opts, append_option, text, NULL);
-    return keyval_parse(text->str, NULL, NULL, errp);
+    json_t *tree = keyval_parse(text->str, NULL, NULL, &err);
+    if (!tree && g_str_has_prefix(error_get_pretty(err), bad_name)) {
+        const char *driver = opts_get(opts, "driver");
+
+        error_setg(errp, "Block format '%s' does not support the option '%s", driver ? driver : "raw",
+                   error_get_pretty(err) + strlen(bad_name));
+        error_free(err);
+    } else {
+        error_propagate(errp, err);
+    }
+    return tree;
 }
 
 static void set_default(json_t *o, const char *key, const char *value)
@@ -104,22 +116,43 @@ static bool apply_filename(json_t *o, const char *name, Error **errp)
     return true;
 }
 
-/* json:{...} instead of a name: the options themselves; those given besides it win. */
-static bool merge_json(json_t *o, const char *text, Error **errp)
+/* json:{...} instead of a name: the options themselves, with strings for leaves. */
+static json_t *parse_json_name(const char *text, Error **errp)
 {
-    g_autoptr(Error) err = NULL;
-    g_autoptr(json_t) json = qjson_parse(text, &err), strings = NULL;
+    Error *err = NULL;
+    g_autoptr(json_t) json = qjson_parse(text, &err);
 
-    if (!json_is_object(json)) {
-        error_setg(errp, "Could not parse the JSON options: %s", err ? error_get_pretty(err) : "not an object");
-        return false;
+    if (!json) {
+        error_prepend(&err, "Could not parse the JSON options: ");
+        error_propagate(errp, err);
+        return NULL;
     }
-    strings = block_options_as_text(json);
-    json_object_update_missing(o, strings);
-    return true;
+    if (!json_is_object(json)) {
+        error_setg(errp, "Invalid JSON object given");
+        return NULL;
+    }
+    return block_options_as_text(json);
 }
 
 /* --- Guessing the format --- */
+
+/* The dotted name of the first option at or below @name in @o. */
+static char *leaf_name(const json_t *o, const char *name)
+{
+    g_auto(GStrv) parts = g_strsplit(name, ".", -1);
+    GString *full = g_string_new(name);
+
+    for (char **part = parts; *part; part++) {
+        o = json_object_get(o, *part);
+    }
+    while (json_object_size(o) || json_array_size(o)) {
+        const char *key = json_is_array(o) ? "0" : json_object_iter_key(json_object_iter((json_t *)o));
+
+        g_string_append_printf(full, ".%s", key);
+        o = json_is_array(o) ? json_array_get(o, 0) : json_object_get(o, key);
+    }
+    return g_string_free(full, FALSE);
+}
 
 /* QEMU's words for an option that the driver does not have, and for a value that is none of those allowed. */
 static void reword(const json_t *o, Error **errp)
@@ -142,11 +175,23 @@ static void reword(const json_t *o, Error **errp)
         error_setg(errp, "invalid parameter value: %s", value);
         return;
     }
+    if (g_str_has_suffix(text, "filename' is missing")) {
+        if (g_str_has_prefix(text + strlen(before), "file.")) {
+            driver = json_string_value(json_object_get(json_object_get(o, "file"), "driver"));
+        }
+        g_clear_pointer(errp, error_free);
+        error_setg(errp, "The '%s' block driver requires a file name", driver);
+        return;
+    }
     if (!g_str_has_suffix(text, after)) {
         return;
     }
     name = g_strndup(text + strlen(before), strlen(text) - strlen(before) - strlen(after));
-    if (g_str_has_prefix(name, "file.")) {
+    char *leaf = leaf_name(o, name);
+    g_free(name);
+    name = leaf;
+    drv = driver ? block_find_driver(driver) : NULL;
+    if (g_str_has_prefix(name, "file.") && !(drv && drv->is_protocol)) {
         driver = json_string_value(json_object_get(json_object_get(o, "file"), "driver"));
         memmove(name, name + strlen("file."), strlen(name) - strlen("file.") + 1);
     }
@@ -159,12 +204,37 @@ static void reword(const json_t *o, Error **errp)
     }
 }
 
+/* Here, unlike in -blockdev, sizes may have a suffix. */
+static bool convert_sizes(json_t *o, Error **errp)
+{
+    static const char *const names[] = { "offset", "size", NULL };
+    json_t *child = json_object_get(o, "file");
+
+    for (size_t i = 0; names[i]; i++) {
+        const char *text = json_string_value(json_object_get(o, names[i]));
+        uint64_t bytes;
+
+        if (text && !opt_value_size(names[i], text, 0, &bytes, errp)) {
+            return false;
+        }
+        if (text && text[strspn(text, "0123456789")]) {
+            g_autofree char *plain = g_strdup_printf("%" PRIu64, bytes);
+
+            json_object_set_new(o, names[i], json_string(plain));
+        }
+    }
+    return !json_is_object(child) || convert_sizes(child, errp);
+}
+
 static BlockdevOptions *visit_options(json_t *o, Error **errp)
 {
     g_autoptr(Visitor) v = visitor_input_new(o, QAPI_KEYVAL);
     BlockdevOptions *out = NULL;
     Error *err = NULL;
 
+    if (!convert_sizes(o, errp)) {
+        return NULL;
+    }
     if (!visit_type_BlockdevOptions(v, NULL, &out, &err)) {
         reword(o, &err);
         error_propagate(errp, err);
@@ -232,7 +302,7 @@ static void warn_probed(const BlockNode *node)
             "         Automatically detecting the format is dangerous for raw images, write operations on block 0 will be "
             "restricted.\n"
             "         Specify the 'raw' format explicitly to remove the restrictions.\n",
-            node->filename);
+            node->file ? node->file->node->filename : node->filename);
 }
 
 /* --- The whole --- */
@@ -306,19 +376,25 @@ static bool prepare(json_t *o, const char *file, bool *probed, Error **errp)
     if (drv && drv->is_protocol) {
         return !file || apply_filename(o, file, errp);
     }
+    if (!driver && !file && !json_object_get(o, "file")) {
+        error_setg(errp, "Must specify either driver or file");
+        return false;
+    }
     return prepare_child(o, file, errp) && (drv || guess_driver(o, probed, errp));
 }
 
 BlockNode *drive_open_node(Opts *opts, const char *file, const char *format, Error **errp)
 {
     g_autofree char *detect_zeroes = opts_take(opts, "detect-zeroes");
-    g_autoptr(json_t) o = options_tree(opts, errp);
     bool probed = false, typed = file && g_str_has_prefix(file, "json:");
+    g_autoptr(json_t) named = typed ? parse_json_name(file + strlen("json:"), errp) : json_object();
+    g_autoptr(json_t) o = named ? block_options_tree(opts, errp) : NULL;
     BlockNode *node;
 
-    if (!o || (typed && !merge_json(o, file + strlen("json:"), errp))) {
+    if (!o) {
         return NULL;
     }
+    json_object_update_missing(o, named); /* what is given besides the name wins */
     if (format) {
         json_object_set_new(o, "driver", json_string(format));
     }

@@ -11,6 +11,8 @@
  * are left in @opts. Main thread. NULL with @errp set on failure.
  */
 BlockNode *drive_open_node(Opts *opts, const char *file, const char *format, Error **errp);
+/* The tree that dotted names of @opts make; leaves are strings, a name that cannot be one is complained of in the words of -drive. */
+json_t *block_options_tree(const Opts *opts, Error **errp);
 /* Open the node that @o, with strings for leaves, describes; complaints in the words of -drive. */
 BlockNode *drive_open_tree(json_t *o, bool probed, Error **errp);
 

@@ -229,6 +229,9 @@ int block_refresh(BlockNode *node, Error **errp)
     Error *err = NULL;
     BlockChild *p;
 
+    if (length > (int64_t)BLOCK_MAX_LENGTH) {
+        length = -EFBIG;
+    }
     if (length < 0) {
         error_setg_errno(errp, (int)-length, "Could not refresh total sector count");
         return (int)length;

@@ -173,9 +173,12 @@ static void hmp_block_resize(json_t *args, GString *out)
 static void add_node(const char *opts, GString *out)
 {
     Error *err = NULL;
-    g_autoptr(json_t) json = keyval_parse(opts, NULL, NULL, &err);
+    g_autoptr(Opts) flat = opts_parse(opts, NULL, NULL, NULL, &err);
+    g_autoptr(json_t) json = flat ? block_options_tree(flat, &err) : NULL;
 
-    if (json && !json_object_get(json, "node-name")) {
+    if (json && !json_object_get(json, "driver")) {
+        error_setg(&err, "Must specify either driver or file");
+    } else if (json && !json_object_get(json, "node-name")) {
         error_setg(&err, "'node-name' needs to be specified");
     } else if (json) {
         BlockNode *node = drive_open_tree(json, false, &err);

@@ -114,8 +114,22 @@ static int open_flags(const BlockNode *node, bool writable)
 /* A file descriptor, or -errno with @errp set. */
 static int open_fd(const BlockNode *node, const char *filename, bool writable, Error **errp)
 {
-    int fd = open(filename, open_flags(node, writable)), err = errno;
+    static const char fdset[] = "/dev/fdset/";
+    int fd, err;
 
+    if (!*filename) {
+        error_setg(errp, "The '%s' block driver requires a file name", node->drv->format_name);
+        return -EINVAL;
+    }
+    if (g_str_has_prefix(filename, fdset)) {
+        /* Nothing can add to a set, so there is none. */
+        bool number = g_ascii_isdigit(filename[strlen(fdset)]);
+
+        error_setg(errp, number ? "Failed to find fdset %s" : "Could not parse fdset %s", filename);
+        return -ENOENT;
+    }
+    fd = open(filename, open_flags(node, writable));
+    err = errno;
     if (fd >= 0) {
         return fd;
     }
@@ -230,14 +244,10 @@ static int64_t file_get_length(BlockNode *node)
 {
     FileState *s = node->state;
     uint64_t bytes;
-    struct stat st;
     off_t end;
 
     if (s->file.is_block_device && ioctl(s->file.fd, BLKGETSIZE64, &bytes) == 0) {
         return (int64_t)bytes;
-    }
-    if (!s->is_device) {
-        return fstat(s->file.fd, &st) < 0 ? -errno : st.st_size;
     }
     end = lseek(s->file.fd, 0, SEEK_END);
     return end < 0 ? -errno : end;

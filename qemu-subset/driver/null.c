@@ -28,7 +28,7 @@ static int null_open(BlockNode *node, const BlockdevOptions *opts, Error **errp)
         error_setg(errp, "latency-ns is invalid");
         return -EINVAL;
     }
-    if (s->length < 0 || s->length > INT64_MAX - 511) {
+    if (s->length < 0) {
         error_setg(errp, "size is invalid");
         return -EINVAL;
     }
