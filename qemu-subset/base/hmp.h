@@ -16,7 +16,8 @@ typedef struct HmpCommand {
     const char *name; /* "stop|s": aliases after '|'; "info block" for a sub-command of info */
     /*
      * Arguments, comma separated NAME:TYPE: s a word, B the name of a block device, S the rest of the line, i an integer expression, o a size (bytes, with suffix
-     * M by default), b on|off, -x a flag (true when given). A '?' after the type makes it optional.
+     * M by default), b on|off, O key=value options of which
+     * "driver" is implied (an object of strings, with "help": true if that was among them), -x a flag (true when given). A '?' after the type makes it optional.
      */
     const char *args;
     const char *params; /* shown by help */
@@ -24,10 +25,10 @@ typedef struct HmpCommand {
     HmpFn *fn;
 } HmpCommand;
 
-/* Report @err the way HMP does ("Error: ..."), and free it. */
+/* Report @err the way HMP does ("Error: ...", then its hint), and free it. */
 #define hmp_error(out, err)                                                                        \
     do {                                                                                           \
-        g_string_append_printf(out, "Error: %s\n", error_get_pretty(err));                         \
+        g_string_append_printf(out, "Error: %s\n%s", error_get_pretty(err), error_get_hint(err));   \
         error_free(err);                                                                           \
     } while (0)
 

@@ -34,9 +34,15 @@ static void hmp_quit(json_t *args, GString *out)
 
 static void hmp_device_add(json_t *args, GString *out)
 {
+    json_t *options = json_object_get(args, "device");
     Error *err = NULL;
 
-    if (!device_add_text(json_string_value(json_object_get(args, "device")), out, &err)) {
+    if (json_is_true(json_object_get(options, "help"))) {
+        device_print_help(json_string_value(json_object_get(options, "driver")), out, &err);
+    } else {
+        device_add(options, true, &err);
+    }
+    if (err) {
         hmp_error(out, err);
     }
 }
@@ -120,7 +126,7 @@ static void info_cpus(json_t *args, GString *out)
 
     json_array_foreach(list, i, cpu)
     {
-        g_string_append_printf(out, "%c CPU #%zu: thread_id=%lld\n", i == 0 ? '*' : ' ', i,
+        g_string_append_printf(out, "%c CPU #%zu: thread_id=%lld model=qemu64\n", i == 0 ? '*' : ' ', i,
                                (long long)json_integer_value(json_object_get(cpu, "thread-id")));
     }
     json_decref(list);
@@ -143,7 +149,7 @@ const HmpCommand guest_hmp_commands[] = {
     {"cont|c", "", "", "resume emulation", hmp_cont},
     {"system_reset", "", "", "reset the system", hmp_system_reset},
     {"quit|q", "", "", "quit the emulator", hmp_quit},
-    {"device_add", "device:S", "driver[,prop=value][,...]", "add device, like -device on the command line",
+    {"device_add", "device:O", "driver[,prop=value][,...]", "add device, like -device on the command line",
      hmp_device_add},
     {"device_del", "id:s", "device", "remove device", hmp_device_del},
     {"info status", "", "", "show the current VM status (running|paused)", info_status},

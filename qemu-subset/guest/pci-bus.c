@@ -183,14 +183,14 @@ static void print_bars(const PciDevice *dev, GString *out)
         if (bar->type == PCI_BAR_NONE) {
             continue;
         }
-        g_string_append_printf(out, "      BAR%u: ", i);
-        if (bar->type == PCI_BAR_IO) {
-            g_string_append_printf(out, "I/O at 0x%04" PRIx64 " [0x%04" PRIx64 "].\n", bar->base,
-                                   bar->base + bar->size - 1);
+        bool io = bar->type == PCI_BAR_IO, wide = bar->type == PCI_BAR_MEM64_PREFETCH;
+        g_string_append_printf(out, "      BAR%u: %s", i, io ? "I/O" : wide ? "64 bit prefetchable memory" : "32 bit memory");
+        if (bar->base == UINT64_MAX) {
+            g_string_append(out, " (not mapped)\n");
         } else {
-            bool wide = bar->type == PCI_BAR_MEM64_PREFETCH;
-            g_string_append_printf(out, "%d bit%s memory at 0x%08" PRIx64 " [0x%08" PRIx64 "].\n", wide ? 64 : 32,
-                                   wide ? " prefetchable" : "", bar->base, bar->base + bar->size - 1);
+            g_string_append_printf(out, io ? " at 0x%04" PRIx64 " [0x%04" PRIx64 "].\n"
+                                           : " at 0x%08" PRIx64 " [0x%08" PRIx64 "].\n",
+                                   bar->base, bar->base + bar->size - 1);
         }
     }
 }

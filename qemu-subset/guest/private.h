@@ -32,10 +32,8 @@ json_t *pci_query(void);
 json_t *guest_query_memdev(void);
 json_t *guest_query_cpus(void);
 
-/*
- * One argument of -device or HMP's device_add. Asked for help it appends that to @help and adds nothing. False with @errp set.
- */
-bool device_add_text(const char *arg, GString *help, Error **errp);
+/* What "help" (@driver NULL) or "DRIVER,help" answers. False with @errp set if there is no such driver. */
+bool device_print_help(const char *driver, GString *out, Error **errp);
 
 /* Reset hooks and all devices, without an event. */
 void vm_reset_devices(void);

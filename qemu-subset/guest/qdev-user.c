@@ -269,62 +269,45 @@ DeviceState *device_add(json_t *options, bool strings, Error **errp)
     return ok ? dev : NULL;
 }
 
-static bool is_help(const char *word)
+bool device_print_help(const char *driver, GString *out, Error **errp)
 {
-    return !strcmp(word, "help") || !strcmp(word, "?");
-}
+    const ObjectType *t;
 
-static bool print_driver_help(const char *driver, GString *out, Error **errp)
-{
-    const ObjectType *t = driver ? driver_by_name(driver) : NULL;
-
+    if (!driver) {
+        device_print_list(out);
+        return true;
+    }
+    t = driver_by_name(driver);
     if (!t) {
-        error_setg(errp, "Device '%s' not found", driver ? driver : "");
+        error_setg(errp, "Device '%s' not found", driver);
         return false;
     }
     device_print_options(t, out);
     return true;
 }
 
-bool device_add_text(const char *arg, GString *help, Error **errp)
-{
-    g_autoptr(json_t) options = NULL;
-    bool strings = arg[0] != '{', wants_help = false;
-
-    if (is_help(arg)) {
-        device_print_list(help);
-        return true;
-    }
-    if (strings) {
-        g_autoptr(Opts) opts = opts_parse(arg, "driver", NULL, &wants_help, errp);
-        if (!opts) {
-            return false;
-        }
-        options = opts_to_json(opts);
-    } else {
-        options = qjson_parse(arg, errp);
-        if (!options) {
-            return false;
-        }
-        if (!json_is_object(options)) {
-            error_setg(errp, "Invalid parameter type for 'device', expected: object");
-            return false;
-        }
-    }
-    if (wants_help) {
-        return print_driver_help(json_string_value(json_object_get(options, "driver")), help, errp);
-    }
-    return device_add(options, strings, errp);
-}
-
 bool device_add_option(const char *arg, bool *help, Error **errp)
 {
-    g_autoptr(GString) text = g_string_new(NULL);
-    bool ok = device_add_text(arg, text, errp);
+    g_autoptr(json_t) options = NULL;
+    bool strings = arg[0] != '{';
 
-    *help = text->len;
-    fputs(text->str, stdout);
-    return ok;
+    *help = false;
+    if (strings) {
+        g_autoptr(Opts) opts = opts_parse(arg, "driver", NULL, help, errp);
+        options = opts ? opts_to_json(opts) : NULL;
+    } else {
+        options = qjson_parse(arg, errp);
+    }
+    if (!options) {
+        return false;
+    }
+    if (*help) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        *help = device_print_help(json_string_value(json_object_get(options, "driver")), text, errp);
+        fputs(text->str, stdout);
+        return *help;
+    }
+    return device_add(options, strings, errp);
 }
 
 /* --- device_del --- */

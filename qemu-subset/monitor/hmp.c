@@ -2,7 +2,7 @@
 /* HMP: finding a command in the rooms' tables, reading its arguments, help, completion. */
 #include "monitor/private.h"
 
-#include "qapi/keyval.h"
+#include "qapi/opts.h"
 
 #include <string.h>
 
@@ -126,25 +126,40 @@ static char *take_word(const char **p)
     return g_string_free(word, FALSE);
 }
 
-static bool bad_argument(const HmpCommand *cmd, GString *out, const char *what)
+static bool try_help(const HmpCommand *cmd, GString *out)
 {
-    g_autofree char *name = g_strndup(cmd->name, strcspn(cmd->name, "|"));
-    const char *own = g_str_has_prefix(name, INFO_PREFIX) ? name + strlen(INFO_PREFIX) : name;
-
-    g_string_append_printf(out, "%s: %s\nTry \"help %s\" for more information\n", own, what, name);
+    g_string_append_printf(out, "Try \"help %.*s\" for more information\n", (int)strcspn(cmd->name, "|"), cmd->name);
     return false;
 }
 
-/* "-x" flags come before the argument that they stand in front of; any order among themselves. */
-static bool take_flag(const char **p, char letter)
+static bool bad_argument(const HmpCommand *cmd, GString *out, const char *what)
+{
+    bool info = g_str_has_prefix(cmd->name, INFO_PREFIX);
+
+    g_string_append_printf(out, "%s: %s\n", cmd->name + (info ? strlen(INFO_PREFIX) : 0), what);
+    return try_help(cmd, out);
+}
+
+/* "-x" flags come before the argument that they stand in front of, in the order of the table. */
+static bool take_flag(const HmpCommand *cmd, const char **p, char letter, const char *name, json_t *args, GString *out)
 {
     const char *s = skip_space(*p);
+    const char known[] = {':', '-', s[0] == '-' ? s[1] : '\0', '\0'};
 
-    if (s[0] == '-' && s[1] == letter && (!s[2] || g_ascii_isspace(s[2]))) {
+    if (s[0] != '-' || !s[1] || g_ascii_isspace(s[1])) {
+        return true;
+    }
+    if (s[1] == letter && (!s[2] || g_ascii_isspace(s[2]))) {
+        json_object_set_new(args, name, json_true());
         *p = s + 2;
         return true;
     }
-    return false;
+    if (!strstr(cmd->args, known)) {
+        g_autofree char *what = g_strdup_printf("unsupported option -%c", s[1]);
+
+        return bad_argument(cmd, out, what);
+    }
+    return true;
 }
 
 static bool take_typed(const HmpCommand *cmd, const char *name, char type, char *word, json_t *args,
@@ -165,8 +180,7 @@ static bool take_typed(const HmpCommand *cmd, const char *name, char type, char 
     case 'o':
         if (qapi_parse_size(word, 'M', &size) != QAPI_SIZE_OK || size > INT64_MAX) {
             g_string_append(out, "invalid size\n");
-            g_string_append_printf(out, "Try \"help %s\" for more information\n", cmd->name);
-            return false;
+            return try_help(cmd, out);
         }
         json_object_set_new(args, name, json_integer((json_int_t)size));
         return true;
@@ -188,6 +202,25 @@ static bool take_typed(const HmpCommand *cmd, const char *name, char type, char 
     return true;
 }
 
+/* Like -device: complaints about the syntax go to the standard error stream, even those about a client's command. */
+static bool take_options(const char *text, const char *name, json_t *args)
+{
+    Error *err = NULL;
+    bool help = false;
+    g_autoptr(Opts) opts = opts_parse(text, "driver", NULL, &help, &err);
+
+    if (!opts) {
+        error_report_err(err);
+        return false;
+    }
+    json_t *options = opts_to_json(opts);
+    if (help) {
+        json_object_set_new(options, "help", json_true());
+    }
+    json_object_set_new(args, name, options);
+    return true;
+}
+
 static bool parse_one(const HmpCommand *cmd, const char *spec, const char **p, json_t *args, GString *out)
 {
     const char *colon = strchr(spec, ':');
@@ -197,10 +230,7 @@ static bool parse_one(const HmpCommand *cmd, const char *spec, const char **p, j
     g_autofree char *word = NULL;
 
     if (type == '-') {
-        if (take_flag(p, colon[2])) {
-            json_object_set_new(args, name, json_true());
-        }
-        return true;
+        return take_flag(cmd, p, colon[2], name, args, out);
     }
     if (type == 'S') {
         const char *s = skip_space(*p);
@@ -211,6 +241,13 @@ static bool parse_one(const HmpCommand *cmd, const char *spec, const char **p, j
         }
     } else {
         word = take_word(p);
+    }
+    if (type == 'O') {
+        return take_options(word ? word : "", name, args) || try_help(cmd, out);
+    }
+    if (!word && type == 'o' && !optional) {
+        g_string_append(out, "invalid size\n");
+        return try_help(cmd, out);
     }
     if (!word) {
         return optional || bad_argument(cmd, out, type == 'i'   ? "integer expected"
@@ -276,6 +313,16 @@ static void print_help(GString *out, const char *word, bool info)
     }
 }
 
+static void print_help_of(GString *out, const char *word, bool info)
+{
+    gsize before = out->len;
+
+    print_help(out, word, info);
+    if (out->len == before) {
+        g_string_append_printf(out, "unknown command: '%s%s'\n", info ? INFO_PREFIX : "", word);
+    }
+}
+
 static void hmp_help(json_t *args, GString *out)
 {
     const char *name = json_string_value(json_object_get(args, "name"));
@@ -285,10 +332,12 @@ static void hmp_help(json_t *args, GString *out)
         return;
     }
     g_auto(GStrv) words = g_strsplit_set(name, " \t", 2);
-    if (!strcmp(words[0], "info")) {
-        print_help(out, words[1] ? g_strstrip(words[1]) : NULL, true);
+    if (strcmp(words[0], "info")) {
+        print_help_of(out, words[0], false);
+    } else if (words[1]) {
+        print_help_of(out, g_strstrip(words[1]), true);
     } else {
-        print_help(out, words[0], false);
+        print_help(out, NULL, true);
     }
 }
 

@@ -8,15 +8,25 @@
 
 static Object *resolve(const char *path, Error **errp)
 {
-    bool ambiguous;
-    Object *obj = object_resolve(path, &ambiguous);
+    Object *obj = object_resolve(path, NULL);
 
-    if (ambiguous) {
-        error_setg(errp, "Path '%s' is ambiguous", path);
-    } else if (!obj) {
+    if (!obj) {
         error_set(errp, ERROR_CLASS_DEVICE_NOT_FOUND, "Device '%s' not found", path);
     }
     return obj;
+}
+
+/* The commands that list tell the two reasons apart. */
+static Object *resolve_to_list(const char *path, Error **errp)
+{
+    bool ambiguous;
+
+    object_resolve(path, &ambiguous);
+    if (ambiguous) {
+        error_setg(errp, "Path '%s' is ambiguous", path);
+        return NULL;
+    }
+    return resolve(path, errp);
 }
 
 typedef struct InfoTail {
@@ -43,7 +53,7 @@ ObjectPropertyInfoList *qmp_qom_list(const char *path, Error **errp)
 {
     ObjectPropertyInfoList *list = NULL;
     InfoTail t = {&list};
-    Object *obj = resolve(path, errp);
+    Object *obj = resolve_to_list(path, errp);
 
     if (obj) {
         object_for_each_property(obj, append_info, &t);
@@ -71,7 +81,7 @@ ObjectPropertiesValuesList *qmp_qom_list_get(strList *paths, Error **errp)
     ObjectPropertiesValuesList *list = NULL, **tail = &list;
 
     for (; paths; paths = paths->next) {
-        Object *obj = resolve(paths->value, errp);
+        Object *obj = resolve_to_list(paths->value, errp);
         if (!obj) {
             qapi_free_ObjectPropertiesValuesList(list);
             return NULL;
@@ -179,10 +189,10 @@ static IOThread *as_iothread(Object *obj)
 IOThreadInfoList *qmp_query_iothreads(Error **errp)
 {
     IOThreadInfoList *list = NULL, **tail = &list;
-    Object *objects = object_objects();
+    g_autoptr(GList) children = object_children(object_objects());
 
-    for (guint i = 0; objects->child_order && i < objects->child_order->len; i++) {
-        IOThread *t = as_iothread(g_ptr_array_index(objects->child_order, i));
+    for (GList *l = g_list_last(children); l; l = l->prev) {
+        IOThread *t = as_iothread(l->data);
         if (t) {
             IOThreadInfo *info = g_new0(IOThreadInfo, 1);
             iothread_params(t, &info->poll_max_ns, &info->poll_grow, &info->poll_shrink, &info->poll_weight,
@@ -208,10 +218,10 @@ static intList *histogram(const AioCounter *buckets)
 IothreadStatsList *qmp_x_query_iothread_stats(Error **errp)
 {
     IothreadStatsList *list = NULL, **tail = &list;
-    Object *objects = object_objects();
+    g_autoptr(GList) children = object_children(object_objects());
 
-    for (guint i = 0; objects->child_order && i < objects->child_order->len; i++) {
-        IOThread *t = as_iothread(g_ptr_array_index(objects->child_order, i));
+    for (GList *l = g_list_last(children); l; l = l->prev) {
+        IOThread *t = as_iothread(l->data);
         if (!t) {
             continue;
         }

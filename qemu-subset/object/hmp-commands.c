@@ -25,7 +25,12 @@ static void hmp_qom_list(json_t *args, GString *out)
 {
     const char *path = arg(args, "path");
     Error *err = NULL;
-    ObjectPropertyInfoList *list = qmp_qom_list(path ? path : "/", &err);
+
+    if (!path) {
+        g_string_append(out, "/\n");
+        return;
+    }
+    ObjectPropertyInfoList *list = qmp_qom_list(path, &err);
 
     for (ObjectPropertyInfoList *l = list; l; l = l->next) {
         g_string_append_printf(out, "%s (%s)\n", l->value->name, l->value->type);
@@ -59,11 +64,8 @@ static void hmp_qom_set(json_t *args, GString *out)
             json_decref(value);
         }
     } else {
-        bool ambiguous;
-        Object *obj = object_resolve(path, &ambiguous);
-        if (ambiguous) {
-            error_setg(&err, "Path '%s' is ambiguous", path);
-        } else if (!obj) {
+        Object *obj = object_resolve(path, NULL);
+        if (!obj) {
             error_setg(&err, "Device '%s' not found", path);
         } else {
             object_set_text(obj, arg(args, "property"), text, PROPERTY_TEXT_HMP, &err);
@@ -76,8 +78,14 @@ static void hmp_object_add(json_t *args, GString *out)
 {
     Error *err = NULL;
     const char *text = arg(args, "object");
-    json_t *options = text[0] == '{' ? qjson_parse(text, &err) : keyval_parse(text, "qom-type", NULL, &err);
+    bool help = false;
+    json_t *options = text[0] == '{' ? qjson_parse(text, &err) : keyval_parse(text, "qom-type", &help, &err);
 
+    if (help && options) {
+        object_help(json_string_value(json_object_get(options, "qom-type")), out, &err);
+        json_decref(options);
+        options = NULL;
+    }
     if (options) {
         json_t *typed = user_creatable_check(options, text[0] == '{' ? PROPERTY_JSON : PROPERTY_TEXT_DEVICE, &err);
         json_decref(options);
@@ -125,7 +133,7 @@ static void hmp_info_qom_tree(json_t *args, GString *out)
     if (obj) {
         print_tree(obj, 0, out);
     } else {
-        g_string_append(out, "Path could not be resolved.\n");
+        g_string_append_printf(out, "Path '%s' could not be resolved.\n", path);
     }
 }
 

@@ -179,6 +179,11 @@ Object *object_child(const Object *parent, const char *name)
     return parent->children ? g_hash_table_lookup(parent->children, name) : NULL;
 }
 
+GList *object_children(const Object *parent)
+{
+    return parent->children ? g_hash_table_get_values(parent->children) : NULL;
+}
+
 /* "device[*]" asks for the next free number. */
 static char *number_name(const Object *parent, const char *name)
 {
@@ -299,7 +304,7 @@ Object *object_resolve(const char *path, bool *ambiguous)
 
     if (path[0] == '/') {
         found = resolve_below(object_root(), parts);
-    } else if (path[0]) {
+    } else {
         resolve_partial(object_root(), parts, &found, &many);
     }
     if (ambiguous) {

@@ -109,6 +109,8 @@ Object *object_container(const char *path);
 /* Absolute or partial path; @ambiguous may be NULL. NULL if not found or not unique. */
 Object *object_resolve(const char *path, bool *ambiguous);
 Object *object_child(const Object *parent, const char *name);
+/* All children, in the order in which QEMU's qom-list shows them, which is its hash table's; g_list_free() the list. */
+GList *object_children(const Object *parent);
 char *object_path(const Object *obj); /* canonical; NULL if not in the tree; g_free() it */
 
 /* In-use marks, for iothreads and memory backends: they make object-del fail. */
@@ -160,8 +162,8 @@ json_t *user_creatable_check(json_t *options, PropertyText from, Error **errp);
 /* @options holds qom-type, id and typed properties. Leaves nothing behind on failure. */
 bool user_creatable_add(json_t *options, Error **errp);
 bool user_creatable_del(const char *id, Error **errp);
-/* -object help (@type NULL) and TYPE,help, to stdout. */
-bool object_print_help(const char *type, Error **errp);
+/* What "help" (@type NULL) and "TYPE,help" answer, appended to @out. */
+bool object_help(const char *type, GString *out, Error **errp);
 /* At program end: take everything out of /objects, so that IOThreads end. Nothing may use them any more. */
 void object_cleanup(void);
 

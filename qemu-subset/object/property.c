@@ -96,8 +96,9 @@ void object_for_each_property(Object *obj,
             visit_property(obj, p, fn, opaque);
         }
     }
-    for (unsigned int i = 0; obj->child_order && i < obj->child_order->len; i++) {
-        const Object *child = g_ptr_array_index(obj->child_order, i);
+    g_autoptr(GList) children = object_children(obj);
+    for (GList *l = children; l; l = l->next) {
+        const Object *child = l->data;
         g_autofree char *type = g_strdup_printf("child<%s>", child->type->name);
         fn(obj, child_property(child), type, opaque);
     }

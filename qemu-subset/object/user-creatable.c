@@ -5,7 +5,6 @@
 #include "qapi/keyval.h"
 #include "qapi/opts.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define TYPE_USER_CREATABLE "user-creatable"
@@ -212,7 +211,7 @@ static void collect_options(const ObjectType *t, GPtrArray *lines)
     }
 }
 
-bool object_print_help(const char *name, Error **errp)
+bool object_help(const char *name, GString *out, Error **errp)
 {
     g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
 
@@ -223,14 +222,14 @@ bool object_print_help(const char *name, Error **errp)
             return false;
         }
         collect_options(t, lines);
-        printf("%s options:\n", name);
+        g_string_append_printf(out, "%s options:\n", name);
     } else {
         object_for_each_type(collect_type, lines);
-        printf("List of user creatable objects:\n");
+        g_string_append(out, "List of user creatable objects:\n");
     }
     g_ptr_array_sort(lines, compare_strings);
     for (guint i = 0; i < lines->len; i++) {
-        printf("  %s\n", (char *)g_ptr_array_index(lines, i));
+        g_string_append_printf(out, "  %s\n", (char *)g_ptr_array_index(lines, i));
     }
     return true;
 }

@@ -175,17 +175,16 @@ static Opts *parse(const char *params, const char *implied_key, const OptDesc *d
             g_autofree char *word = NULL;
 
             s = take_text(s, &word);
-            if ((help || !implied_key) && (!strcmp(word, "help") || !strcmp(word, "?"))) {
-                if (help) {
-                    *help = true;
-                }
+            bool is_help = !strcmp(word, "help") || !strcmp(word, "?");
+            if (help && is_help) {
+                *help = true;
                 continue;
             }
             if (implied_key) {
                 name = g_strdup(implied_key);
                 value = g_steal_pointer(&word);
             } else {
-                bare_word(word, &name, &value, warn);
+                bare_word(word, &name, &value, warn && !is_help);
             }
         }
         if (!check_setting(desc, name, value, errp)) {

@@ -24,8 +24,7 @@ typedef struct Opts Opts;
  * Parse @params. A first word without "=" belongs to @implied_key unless that is NULL; any other word W becomes W=on,
  * or W=off when it reads noW, with QEMU's deprecation warning. "id=" must be a well-formed id. With @desc (ended by
  * a NULL name) an unknown key is an error and values are checked against their types; NULL accepts any key.
- * "help" or "?" sets *@help, or is passed over where that is NULL, unless it
- * belongs to @implied_key. Returns NULL with @errp set.
+ * "help" or "?" sets *@help, or is a word like any other where that is NULL. Returns NULL with @errp set.
  */
 Opts *opts_parse(const char *params, const char *implied_key, const OptDesc *desc, bool *help, Error **errp);
 /* The same where the bare words have always been the usual way ("server,nowait"): no warning. */

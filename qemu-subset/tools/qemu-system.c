@@ -412,11 +412,11 @@ static void start(Settings *s, OptionUse *uses)
     device_globals_check();
     create_objects(s, true);
     start_qtest(s);
+    apply_all(uses, apply_monitor);
+    open_default_monitor(s);
     apply_all(uses, apply_port);
     settings_check_cpu(uses);
     require(machine_create(&err), &err);
-    apply_all(uses, apply_monitor);
-    open_default_monitor(s);
     apply_all(uses, apply_device);
     add_virtio_drives();
     machine_ready();

@@ -9,6 +9,7 @@
 #include "tools/daemon.h"
 #include "tools/syntax.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -163,7 +164,9 @@ static bool check_object(Settings *s, const char *arg, bool *help, Error **errp)
         return false;
     }
     if (*help) {
-        bool ok = object_print_help(json_string_value(json_object_get(options, "qom-type")), errp);
+        g_autoptr(GString) text = g_string_new(NULL);
+        bool ok = object_help(json_string_value(json_object_get(options, "qom-type")), text, errp);
+        fputs(text->str, stdout);
         json_decref(options);
         return ok;
     }

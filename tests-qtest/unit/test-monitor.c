@@ -328,7 +328,7 @@ static const LineCase line_cases[] = {
     {"unknown", "nosuch", "unknown command: 'nosuch'\n"},
     {"unknown-info", "info nosuch", "unknown command: 'info nosuch'\n"},
     {"alias", "n", "{}\n"},
-    {"extra", "none x", "none: extraneous characters at the end of line\nTry \"help none\" for more information\n"},
+    {"extra", "none x", "none|n: extraneous characters at the end of line\nTry \"help none\" for more information\n"},
     {"word-missing", "words", "words: string expected\nTry \"help words\" for more information\n"},
     {"word-optional", "words x", "{\"a\": \"x\"}\n"},
     {"words", "words x y", "{\"b\": \"y\", \"a\": \"x\"}\n"},
