@@ -350,13 +350,12 @@ static bool set_romfile(Object *obj, const ObjectProperty *p, json_t *value, Err
     return device_check_settable(obj, p->name, false, errp);
 }
 
-static const ObjectProperty pci_properties[] = {
+static ObjectProperty pci_properties[] = {
     {.name = "addr", .kind = PROP_ANY, .type = "str", .get = get_addr, .set = set_addr,
      .description = "Slot and optional function number, example: 06.0 or 06"},
     {.name = "multifunction", .kind = PROP_BOOL, .get = object_get_bool, .set = device_set_bool,
      .offset = offsetof(PciDevice, multifunction), .description = "on/off"},
-    {.name = "romfile", .kind = PROP_STRING, .type = "str", .get = get_romfile, .set = set_romfile,
-     .description = "only an empty name: there are no option ROMs"},
+    {.name = "romfile", .kind = PROP_STRING, .type = "str", .get = get_romfile, .set = set_romfile},
     {0},
 };
 
@@ -378,6 +377,8 @@ static const ObjectType types[] = {
 
 void pci_register_types(void)
 {
+    pci_properties[0].default_value = json_integer(-1);
+    pci_properties[1].default_value = json_false();
     for (unsigned int i = 0; i < G_N_ELEMENTS(types); i++) {
         object_register_type(&types[i]);
     }

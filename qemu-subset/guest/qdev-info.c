@@ -88,6 +88,42 @@ static const char *property_type(const ObjectProperty *p)
     return p->type ? p->type : names[p->kind];
 }
 
+static gint by_line(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A default as it would be typed. */
+static void append_default(GString *line, json_t *value)
+{
+    g_string_append(line, "(default: ");
+    if (json_is_boolean(value)) {
+        g_string_append(line, json_is_true(value) ? "on" : "off");
+    } else if (json_is_string(value)) {
+        g_string_append(line, json_string_value(value));
+    } else {
+        qjson_append(line, value, false);
+    }
+    g_string_append_c(line, ')');
+}
+
+static char *option_line(const ObjectProperty *p)
+{
+    GString *line = g_string_new(NULL);
+    g_autofree char *head = g_strdup_printf("%s=<%s>", p->name, property_type(p));
+
+    if (!p->description && !p->default_value) {
+        g_string_append(line, head);
+        return g_string_free(line, FALSE);
+    }
+    g_string_append_printf(line, "%-22s - %s", head, p->description ? p->description : "");
+    if (p->default_value) {
+        g_string_append_c(line, ' ');
+        append_default(line, p->default_value);
+    }
+    return g_string_free(line, FALSE);
+}
+
 static gint by_property_name(gconstpointer a, gconstpointer b)
 {
     const ObjectProperty *const *x = a, *const *y = b;
@@ -113,26 +149,15 @@ static GPtrArray *settable_properties(const ObjectType *t)
 void device_print_options(const ObjectType *t, GString *out)
 {
     g_autoptr(GPtrArray) list = settable_properties(t);
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
 
-    g_string_append_printf(out, "%s options:\n", t->name);
     for (unsigned int i = 0; i < list->len; i++) {
-        const ObjectProperty *p = g_ptr_array_index(list, i);
-        g_autofree char *head = g_strdup_printf("%s=<%s>", p->name, property_type(p));
-        const char *sep = "-  ";
-
-        g_string_append_printf(out, "  %-22s ", head);
-        if (p->description) {
-            g_string_append_printf(out, "- %s", p->description);
-            sep = " ";
-        }
-        if (p->default_value) {
-            g_autoptr(GString) def = qjson_to_string(p->default_value, false);
-            g_string_append_printf(out, "%s(default: %s)", sep, def->str);
-        }
-        while (out->str[out->len - 1] == ' ') {
-            g_string_truncate(out, out->len - 1);
-        }
-        g_string_append_c(out, '\n');
+        g_ptr_array_add(lines, option_line(g_ptr_array_index(list, i)));
+    }
+    g_ptr_array_sort(lines, by_line);
+    g_string_append_printf(out, "%s options:\n", t->name);
+    for (unsigned int i = 0; i < lines->len; i++) {
+        g_string_append_printf(out, "  %s\n", (char *)g_ptr_array_index(lines, i));
     }
 }
 

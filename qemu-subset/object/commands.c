@@ -147,6 +147,7 @@ static void append_class(const ObjectType *t, ObjectPropertyInfoList ***tail)
     for (const ObjectProperty *p = t->properties; p && p->name; p++) {
         ObjectPropertyInfo *info = make_info(p, object_property_type(p));
         info->description = g_strdup(p->description);
+        info->default_value = json_incref(p->default_value);
         QAPI_LIST_APPEND(*tail, info);
     }
 }

@@ -140,26 +140,22 @@ static bool set_max_events(Object *obj, const ObjectProperty *p, json_t *value, 
     return true;
 }
 
-#define PARAM(pname, type, member, lo, hi, text)                                                   \
+#define PARAM(pname, type, member, lo, hi)                                                         \
     {                                                                                              \
         .name = pname, .kind = PROP_INT, .get = get_param, .set = set_param,                       \
-        .offset = offsetof(type, member), .min = lo, .max = hi, .description = text,               \
+        .offset = offsetof(type, member), .min = lo, .max = hi,                                    \
     }
 /* Zero stands for a default that reads back as such. */
-#define PARAM_DEFAULT(pname, type, member, lo, hi, def, text)                                      \
+#define PARAM_DEFAULT(pname, type, member, lo, hi, def)                                            \
     {                                                                                              \
         .name = pname, .kind = PROP_INT, .get = get_param, .set = set_param,                       \
         .offset = offsetof(type, member), .min = lo, .max = hi, .opaque = &(const int64_t){def},   \
-        .description = text,                                                                       \
     }
 
 static const ObjectProperty base_properties[] = {
-    PARAM("thread-pool-min", EventLoopBase, thread_pool_min, 0, INT64_MAX,
-          "worker threads that are kept when idle"),
-    PARAM("aio-max-batch", EventLoopBase, aio_max_batch, 0, INT64_MAX,
-          "requests handed to the kernel at once, 0 for the engine's default"),
-    PARAM("thread-pool-max", EventLoopBase, thread_pool_max, 0, INT64_MAX,
-          "worker threads at most"),
+    PARAM("thread-pool-min", EventLoopBase, thread_pool_min, 0, INT64_MAX),
+    PARAM("aio-max-batch", EventLoopBase, aio_max_batch, 0, INT64_MAX),
+    PARAM("thread-pool-max", EventLoopBase, thread_pool_max, 0, INT64_MAX),
     {.name = "aio-max-events", .kind = PROP_INT, .get = get_param, .set = set_max_events,
      .offset = offsetof(EventLoopBase, aio_max_events), .min = 1, .max = 65536,
      .description = "size of the kernel's AIO context"},
@@ -316,14 +312,10 @@ static bool set_uring_flags(Object *obj, const ObjectProperty *p, json_t *value,
 }
 
 static const ObjectProperty iothread_properties[] = {
-    PARAM("poll-max-ns", IOThread, poll_max_ns, 0, INT64_MAX,
-          "longest time to poll in user space, in nanoseconds; 0 turns polling off"),
-    PARAM_DEFAULT("poll-weight", IOThread, poll_weight, 0, 63, AIO_POLL_WEIGHT_DEFAULT,
-                  "weight of the newest interval, as a shift"),
-    PARAM_DEFAULT("poll-grow", IOThread, poll_grow, 0, INT64_MAX, AIO_POLL_GROW_DEFAULT,
-                  "factor by which the polling time grows"),
-    PARAM_DEFAULT("poll-shrink", IOThread, poll_shrink, 0, INT64_MAX, AIO_POLL_SHRINK_DEFAULT,
-                  "divisor by which the polling time shrinks"),
+    PARAM("poll-max-ns", IOThread, poll_max_ns, 0, INT64_MAX),
+    PARAM_DEFAULT("poll-weight", IOThread, poll_weight, 0, 63, AIO_POLL_WEIGHT_DEFAULT),
+    PARAM_DEFAULT("poll-grow", IOThread, poll_grow, 0, INT64_MAX, AIO_POLL_GROW_DEFAULT),
+    PARAM_DEFAULT("poll-shrink", IOThread, poll_shrink, 0, INT64_MAX, AIO_POLL_SHRINK_DEFAULT),
     {.name = "x-fdmon", .kind = PROP_ENUM, .get = get_monitor, .set = set_monitor,
      .values = monitor_names, .offset = offsetof(IOThread, monitor),
      .description = "how the loop waits for file descriptors"},

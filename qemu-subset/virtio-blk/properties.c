@@ -181,7 +181,7 @@ static bool set_block_size(Object *obj, const ObjectProperty *prop, json_t *valu
 }
 
 /* The order of BlockdevOnError. */
-#define ON_ERROR_TEXT "Error handling policy, report/ignore/enospc/stop/auto"
+#define ON_ERROR_TEXT "Error handling policy (report/ignore/enospc/stop/auto)"
 static const char *const on_error_names[] = {"report", "ignore", "enospc", "stop", "auto", NULL};
 
 #define MEMBER(n, k, acc, field, desc)                                                             \
@@ -189,7 +189,7 @@ static const char *const on_error_names[] = {"report", "ignore", "enospc", "stop
         .name = n, .kind = k, .description = desc, .get = object_get_##acc, .set = device_set_##acc,                    \
         .offset = offsetof(VirtIOBlock, field)                                                     \
     }
-#define BOOL(n, field, desc) MEMBER(n, PROP_BOOL, bool, field, desc)
+#define BOOL(n, field) MEMBER(n, PROP_BOOL, bool, field, "on/off")
 #define UINT16(n, field) MEMBER(n, PROP_UINT16, uint16, field, NULL)
 #define UINT32(n, field) MEMBER(n, PROP_UINT32, uint32, field, NULL)
 #define SIZE(n, field, setter, desc)                                                               \
@@ -228,14 +228,14 @@ const ObjectProperty virtio_blk_properties[] = {
     UINT32("lsecs", lsecs),
     MEMBER("bootindex", PROP_INT32, int32, bootindex, NULL),
     MEMBER("serial", PROP_STRING, string, serial, NULL),
-    BOOL("discard", discard, "on/off"),
-    BOOL("write-zeroes", write_zeroes, "on/off"),
-    BOOL("config-wce", config_wce, "on/off"),
-    BOOL("seg-max-adjust", seg_max_adjust, NULL),
-    BOOL("request-merging", request_merging, "on/off"),
-    BOOL("report-discard-granularity", report_discard_granularity, NULL),
-    BOOL("share-rw", share_rw, NULL),
-    BOOL("x-enable-wce-if-config-wce", x_enable_wce, NULL),
+    BOOL("discard", discard),
+    BOOL("write-zeroes", write_zeroes),
+    BOOL("config-wce", config_wce),
+    BOOL("seg-max-adjust", seg_max_adjust),
+    BOOL("request-merging", request_merging),
+    BOOL("report-discard-granularity", report_discard_granularity),
+    BOOL("share-rw", share_rw),
+    BOOL("x-enable-wce-if-config-wce", x_enable_wce),
     ON_OFF_AUTO("write-cache", write_cache),
     ON_OFF_AUTO("account-invalid", account_invalid),
     ON_OFF_AUTO("account-failed", account_failed),

@@ -491,9 +491,9 @@ const ObjectProperty virtio_device_properties[] = {
     COMMON_BOOL("packed", packed, NULL, "on/off"),
     COMMON_BOOL("queue_reset", queue_reset_prop, is_on, "on/off"),
     COMMON_BOOL("in_order", in_order, NULL, "on/off"),
-    COMMON_BOOL("use-started", use_started, is_on, NULL),
-    COMMON_BOOL("use-disabled-flag", use_disabled_flag, is_on, NULL),
-    COMMON_BOOL("x-disable-legacy-check", x_disable_legacy_check, NULL, NULL),
+    COMMON_BOOL("use-started", use_started, is_on, "on/off"),
+    COMMON_BOOL("use-disabled-flag", use_disabled_flag, is_on, "on/off"),
+    COMMON_BOOL("x-disable-legacy-check", x_disable_legacy_check, NULL, "on/off"),
     {},
 };
 

@@ -233,7 +233,7 @@ static const ObjectProperty generic_properties[] = {
     {.name = "disable-legacy", .kind = PROP_ENUM, .type = "OnOffAuto", .description = "on/off/auto",
      .values = device_on_off_auto,
      .get = object_get_enum, .set = device_set_enum, .offset = offsetof(VirtIOPCI, disable_legacy)},
-    PROXY_BOOL("disable-modern", disable_modern, NULL),
+    PROXY_BOOL("disable-modern", disable_modern, "on/off"),
     {},
 };
 
