@@ -25,7 +25,7 @@ char *image_new_direct(size_t size);
 /* Byte @off of a fresh image. */
 uint8_t image_pattern(uint64_t off);
 void fill_pattern(uint8_t *buf, uint64_t off, size_t len);
-/* Read the file past the page cache of nobody: plain pread. */
+/* What the file holds, seen from outside the binary; dies if it is shorter. */
 void image_read(const char *path, uint64_t off, void *buf, size_t len);
 
 /* True if aio=@aio works here with cache.direct=@direct; tells g_test_skip() why otherwise. */

@@ -156,7 +156,7 @@ static void test_rubbish(gconstpointer data)
     bool error = false;
 
     qmp_send_raw(s.q, text);
-    /* A form feed is no JSON anywhere: it ends what may be open. */
+    /* This byte is no JSON anywhere: it ends what may be open. */
     qmp_send_raw(s.q, "\n\377\n{\"execute\": \"query-name\", \"id\": \"end\"}\n");
     for (;;) {
         g_autofree char *line = qmp_any_line(s.q);
