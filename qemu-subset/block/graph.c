@@ -3,6 +3,7 @@
 #include "block/internal.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* --- Edges --- */
 
@@ -226,6 +227,8 @@ int block_refresh(BlockNode *node, Error **errp)
 {
     const BlockDriver *drv = node->drv;
     int64_t length = drv->get_length ? drv->get_length(node) : (int64_t)node->file->node->total_bytes;
+    uint64_t old_bytes = node->total_bytes;
+    BlockLimits old_limits = node->limits;
     Error *err = NULL;
     BlockChild *p;
 
@@ -246,8 +249,10 @@ int block_refresh(BlockNode *node, Error **errp)
     }
     complete_limits(&node->limits);
     node->total_bytes = ((uint64_t)length + SECTOR_SIZE - 1) / SECTOR_SIZE * SECTOR_SIZE;
-    list_for_each(p, &node->parents, in_node) {
-        p->ops->resized(p);
+    if (node->total_bytes != old_bytes || memcmp(&node->limits, &old_limits, sizeof(old_limits))) {
+        list_for_each(p, &node->parents, in_node) {
+            p->ops->resized(p);
+        }
     }
     return 0;
 }
