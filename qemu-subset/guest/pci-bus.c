@@ -325,6 +325,10 @@ static bool set_addr(Object *obj, const ObjectProperty *p, json_t *value, Error 
     if (!device_check_settable(obj, p->name, false, errp)) {
         return false;
     }
+    if (!json_is_string(value) && !json_is_integer(value)) {
+        error_setg(errp, "Invalid parameter type for '%s', expected: integer", p->name);
+        return false;
+    }
     if (!parse_addr(value, &addr)) {
         g_autofree char *text = json_is_string(value) ? g_strdup(json_string_value(value))
                                                       : json_dumps(value, JSON_ENCODE_ANY);

@@ -148,6 +148,11 @@ static bool match_name(BusState *bus, const void *name)
     return !strcmp(bus->name, name);
 }
 
+static bool match_any_of_type(BusState *bus, const void *type)
+{
+    return object_is_a(&bus->obj, type);
+}
+
 static BusState *bus_by_name(const char *name)
 {
     if (name[0] == '/') {
@@ -180,7 +185,9 @@ static bool choose_bus(const ObjectType *t, const char *name, BusState **bus, Er
     } else if (type) {
         *bus = bus_find(type);
         if (!*bus) {
-            error_setg(errp, "No '%s' bus found for device '%s'", type, t->name);
+            error_setg(errp, bus_walk(bus_system(), match_any_of_type, type) ? "A '%s' bus was found but is full"
+                                                                             : "No '%s' bus found for device '%s'",
+                       type, t->name);
             return false;
         }
     }
@@ -244,15 +251,16 @@ DeviceState *device_add(json_t *options, bool strings, Error **errp)
     const char *driver, *id, *bus_name;
     BusState *bus;
 
-    if (!get_string(options, "driver", &driver, errp) || !get_string(options, "id", &id, errp) ||
-        !get_string(options, "bus", &bus_name, errp)) {
+    if (!get_string(options, "id", &id, errp) || !get_string(options, "bus", &bus_name, errp)) {
         return NULL;
     }
+    driver = json_string_value(json_object_get(options, "driver"));
     if (!driver) {
         error_setg(errp, "Parameter 'driver' is missing");
         return NULL;
     }
-    if (id && !opt_check_id(id, errp)) {
+    if (id && !qapi_id_wellformed(id)) {
+        error_setg(errp, "Invalid qdev ID '%s'", id);
         return NULL;
     }
     const ObjectType *t = find_driver(driver, errp);
@@ -322,7 +330,7 @@ DeviceState *device_find(const char *id, Error **errp)
         return NULL;
     }
     if (!object_is_a(obj, TYPE_DEVICE)) {
-        error_setg(errp, "%s is not a hotpluggable device", id);
+        error_setg(errp, "%s is not a device", id);
         return NULL;
     }
     return (DeviceState *)obj;

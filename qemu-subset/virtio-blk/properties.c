@@ -36,7 +36,7 @@ static bool replace_node(VirtIOBlock *s, const char *name, Error **errp)
     bool ok;
 
     if (!node) {
-        drive_not_found(&s->vdev.qdev.obj, name, errp);
+        error_setg(errp, "Cannot find device='' nor node-name='%s'", name);
         return false;
     }
     if (node == old) {
@@ -88,6 +88,9 @@ static bool set_drive(Object *obj, const ObjectProperty *prop, json_t *value, Er
 
     if (s->vdev.qdev.realized) {
         return replace_node(s, name, errp);
+    }
+    if (!*name) {
+        return true;
     }
     blk = find_backend(obj, name, errp);
     if (!blk) {
@@ -226,7 +229,8 @@ const ObjectProperty virtio_blk_properties[] = {
     UINT32("lcyls", lcyls),
     UINT32("lheads", lheads),
     UINT32("lsecs", lsecs),
-    MEMBER("bootindex", PROP_INT32, int32, bootindex, NULL),
+    {.name = "bootindex", .kind = PROP_INT32, .get = object_get_int32, .set = object_set_int32,
+     .offset = offsetof(VirtIOBlock, bootindex)},
     {.name = "serial", .kind = PROP_STRING, .type = "str", .get = object_get_string, .set = device_set_string,
      .offset = offsetof(VirtIOBlock, serial)},
     BOOL("discard", discard),

@@ -23,7 +23,7 @@ static bool check_vqs(json_t *vqs, size_t i, Error **errp)
     json_array_foreach(vqs, k, vq)
     {
         if (!json_is_integer(vq)) {
-            error_setg(errp, "Invalid parameter type for '" PROPERTY "[%zu].vqs[%zu]', expected: integer", i, k);
+            error_setg(errp, "Parameter '" PROPERTY "[%zu].vqs[%zu]' expects uint64", i, k);
             return false;
         }
         if (json_integer_value(vq) < 0 || json_integer_value(vq) > UINT16_MAX) {
