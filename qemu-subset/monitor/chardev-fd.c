@@ -54,15 +54,20 @@ static bool stdio_open(Chardev *c, const Opts *opts, Error **errp)
     return true;
 }
 
+void chardev_lend_terminal(void)
+{
+    if (tty_changed) {
+        tcsetattr(0, TCSANOW, &saved_tty);
+        tty_changed = false;
+    }
+}
+
 static void stdio_close(Chardev *c)
 {
     if (c->out_fd != 1) {
         return;
     }
-    if (tty_changed) {
-        tcsetattr(0, TCSANOW, &saved_tty);
-        tty_changed = false;
-    }
+    chardev_lend_terminal();
     /* The open file behind descriptor 0 is shared with whoever started us. */
     fcntl(0, F_SETFL, saved_flags);
     stdio_taken = false;

@@ -39,6 +39,8 @@ const char *chardev_filename(const Chardev *c);
 bool chardev_frontend_open(const Chardev *c);
 /* True if the device is standard input and output on a terminal. */
 bool chardev_is_tty(const Chardev *c);
+/* Leave the modes of that terminal to a line editor: it wants to find them as a person left them. */
+void chardev_lend_terminal(void);
 
 /* One frontend; "chardev 'ID' is already in use". CHARDEV_OPENED comes at once if the peer is there. */
 bool chardev_set_frontend(Chardev *c, const ChardevFrontend *ops, void *opaque, Error **errp);

@@ -90,6 +90,7 @@ static bool hmp_complete_object(Object *obj, Error **errp)
     }
     if (m->on_terminal) {
         chardev_pause(c);
+        chardev_lend_terminal();
         line_edit_start(PROMPT, run_line, m);
     }
     return true;

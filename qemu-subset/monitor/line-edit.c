@@ -10,22 +10,24 @@
 
 static LineFn *line_fn;
 static void *line_opaque;
+static const char *line_prompt;
 
 bool line_edit_available(void)
 {
     return true;
 }
 
+/* libedit gives the terminal back at the end of each line; asking again takes it, and shows the prompt. */
 static void on_line(char *line)
 {
-    if (!line) {
-        return;
-    }
-    if (*line) {
+    if (line && *line) {
         add_history(line);
+        line_fn(line_opaque, line);
     }
-    line_fn(line_opaque, line);
     free(line);
+    if (line_prompt && !(monitor_config.quitting && monitor_config.quitting())) {
+        rl_callback_handler_install(line_prompt, on_line);
+    }
 }
 
 static void on_readable(void *opaque)
@@ -58,6 +60,7 @@ static char *next_match(const char *text, int state)
 void line_edit_start(const char *prompt, LineFn *fn, void *opaque)
 {
     line_fn = fn;
+    line_prompt = prompt;
     line_opaque = opaque;
     rl_readline_name = "qemu";
     rl_completion_entry_function = next_match;
@@ -68,5 +71,6 @@ void line_edit_start(const char *prompt, LineFn *fn, void *opaque)
 void line_edit_stop(void)
 {
     aio_set_fd_handler(aio_context_main(), 0, NULL, NULL, NULL, NULL, NULL);
+    line_prompt = NULL;
     rl_callback_handler_remove();
 }
