@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* CPUs that run nothing: a test plays their part. Each has a thread, which clients list and pin as they do QEMU's. */
+#include "base/signals.h"
 #include "guest/machine-private.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -39,15 +39,14 @@ static int start_thread(CpuState *cpu)
 {
     g_autofree char *name = g_strdup_printf("CPU %u/DUMMY", cpu->index);
     pthread_attr_t attr;
-    sigset_t all, old;
+    sigset_t old;
 
     name[MIN(strlen(name), 15)] = 0;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 64 * 1024);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    signals_block(&old);
     int ret = pthread_create(&cpu->thread, &attr, cpu_thread, cpu);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    signals_restore(&old);
     pthread_attr_destroy(&attr);
     if (ret == 0) {
         pthread_setname_np(cpu->thread, name);

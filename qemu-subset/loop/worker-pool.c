@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Worker threads of one event loop: a queue in, a stack of finished items out. */
+#include "base/signals.h"
 #include "loop/worker-pool.h"
 
 #include <assert.h>
@@ -7,7 +8,6 @@
 #include <glib.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -91,16 +91,15 @@ static int start_thread(WorkerPool *pool)
 {
     pthread_attr_t attr;
     pthread_t thread;
-    sigset_t all, old;
+    sigset_t old;
     int ret;
 
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     /* Signals are for the main thread. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    signals_block(&old);
     ret = pthread_create(&thread, &attr, worker_main, pool);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    signals_restore(&old);
     pthread_attr_destroy(&attr);
     return ret;
 }

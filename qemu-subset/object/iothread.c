@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The iothread and main-loop object types: event loop parameters as properties. */
+#include "base/signals.h"
 #include "object/iothread.h"
 #include "object/private.h"
 
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -369,13 +369,12 @@ static void iothread_stop_bh(void *opaque)
 
 static bool iothread_start(IOThread *t, Error **errp)
 {
-    sigset_t all, old;
+    sigset_t old;
 
     /* Signals are for the main thread. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    signals_block(&old);
     int ret = pthread_create(&t->thread, NULL, iothread_run, t);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    signals_restore(&old);
     if (ret) {
         error_setg_errno(errp, ret, "cannot create the thread of iothread '%s'", t->id);
         return false;
