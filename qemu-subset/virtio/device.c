@@ -204,10 +204,11 @@ static void queue_start(VirtIODevice *vdev, VirtIOQueue *q)
         }
     }
     virtio_device_class(vdev)->queue_starting(vdev, virtqueue_index(q->vq));
-    q->started = true;
     q->flush_bh = aio_bh_new(q->ctx, flush_bh, q);
-    /* Buffers may be waiting from before: have a first look. */
     q->bh = aio_bh_new(q->ctx, queue_bh, q);
+    /* Last: the home may be on its way out of a drain, and looks at every queue that is started. */
+    q->started = true;
+    /* Buffers may be waiting from before: have a first look. */
     aio_bh_schedule(q->bh);
 }
 
