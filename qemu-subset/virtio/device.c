@@ -186,6 +186,7 @@ static void queue_start(VirtIODevice *vdev, VirtIOQueue *q)
         .event_idx = virtio_has_feature(vdev, VIRTIO_RING_F_EVENT_IDX),
         .notify_on_empty = virtio_has_feature(vdev, VIRTIO_F_NOTIFY_ON_EMPTY),
         .packed = virtio_has_feature(vdev, VIRTIO_F_RING_PACKED),
+        .in_order = virtio_has_feature(vdev, VIRTIO_F_IN_ORDER),
     };
     int ret;
 
@@ -315,7 +316,6 @@ void virtio_reset(VirtIODevice *vdev)
     vdev->guest_features = 0;
     vdev->queue_sel = 0;
     vdev->config_vector = VIRTIO_NO_VECTOR;
-    vdev->generation = 0;
     vdev->broken = false;
     vdev->status = 0;
     vdev->isr = 0;
@@ -359,6 +359,8 @@ void virtio_offer_features(VirtIODevice *vdev, uint64_t transport_features)
     f |= (uint64_t)vdev->notify_on_empty << VIRTIO_F_NOTIFY_ON_EMPTY;
     f |= (uint64_t)vdev->any_layout << VIRTIO_F_ANY_LAYOUT;
     f |= (uint64_t)(vdev->packed && vdev->modern) << VIRTIO_F_RING_PACKED;
+    f |= (uint64_t)(vdev->in_order && vdev->modern) << VIRTIO_F_IN_ORDER;
+    f |= (uint64_t)(vdev->iommu_platform && vdev->modern) << VIRTIO_F_ACCESS_PLATFORM;
     f |= (uint64_t)vdev->queue_reset_prop << VIRTIO_F_RING_RESET;
     vdev->host_features = virtio_device_class(vdev)->get_features(vdev, f);
 }
@@ -376,12 +378,22 @@ uint8_t virtio_status(const VirtIODevice *vdev)
     return atomic_load(&((VirtIODevice *)vdev)->status);
 }
 
+/* A driver that ignores where the device's memory accesses go would lead it astray. */
+static bool features_acceptable(const VirtIODevice *vdev)
+{
+    return !virtio_has_feature(vdev, VIRTIO_F_VERSION_1) || virtio_has_feature(vdev, VIRTIO_F_ACCESS_PLATFORM) ||
+           !(vdev->host_features >> VIRTIO_F_ACCESS_PLATFORM & 1);
+}
+
 void virtio_set_status(VirtIODevice *vdev, uint8_t status)
 {
     const VirtIODeviceClass *vdc = virtio_device_class(vdev);
 
     if (!status) {
         virtio_reset(vdev);
+        return;
+    }
+    if (~virtio_status(vdev) & status & VIRTIO_CONFIG_S_FEATURES_OK && !features_acceptable(vdev)) {
         return;
     }
     if (virtio_is_broken(vdev)) {

@@ -162,24 +162,24 @@ static inline uint16_t used_flags(const VirtQueue *vq)
     return vq->used_wrap ? DESC_F_AVAIL | DESC_F_USED : 0;
 }
 
-static void packed_fill(VirtQueue *vq, const VirtQueueElement *elem, uint32_t written)
+static void packed_fill(VirtQueue *vq, uint16_t head, uint16_t ring_len, uint32_t written)
 {
     uint8_t *p = place(vq, vq->used_idx);
-    uint64_t hi = written | (uint64_t)elem->head << 32;
+    uint64_t hi = written | (uint64_t)head << 32;
 
     if (!vq->unflushed) {
         /* The driver looks at this one first, so its flags alone make the whole batch visible; they come last. */
         vq->first_filled = vq->used_idx;
         vq->first_flags = used_flags(vq);
         ring_store32(p + 8, written);
-        ring_store16(p + 12, elem->head);
+        ring_store16(p + 12, head);
     } else {
         ring_store64(p + 8, hi | (uint64_t)used_flags(vq) << 48);
     }
     vq->unflushed++;
     vq->in_use--;
-    vq->places_in_use -= elem->ring_len;
-    vq->used_idx += elem->ring_len;
+    vq->places_in_use -= ring_len;
+    vq->used_idx += ring_len;
     if (vq->used_idx >= vq->num) {
         vq->used_idx -= vq->num;
         vq->used_wrap = !vq->used_wrap;

@@ -96,14 +96,6 @@ static bool check_modes(VirtIOPCI *proxy, Error **errp)
         error_setg(errp, "VIRTIO_F_IOMMU_PLATFORM was supported by neither legacy nor transitional device");
         return false;
     }
-    if (vdev->iommu_platform) {
-        error_setg(errp, "iommu_platform=on is not supported: there is no IOMMU");
-        return false;
-    }
-    if (vdev->in_order) {
-        error_setg(errp, "in_order=on is not supported");
-        return false;
-    }
     if (proxy->ats || proxy->aer) {
         error_setg(errp, "%s=on is not supported on a conventional PCI bus", proxy->ats ? "ats" : "aer");
         return false;

@@ -21,6 +21,13 @@
 
 typedef struct VirtQueueRing VirtQueueRing;
 
+/* A buffer that was taken off a ring whose driver wants its buffers back in order. */
+typedef struct VirtQueueTurn {
+    uint16_t head, ring_len;
+    bool filled;
+    uint32_t written;
+} VirtQueueTurn;
+
 struct VirtQueue {
     /* Read with every request. */
     const VirtQueueRing *ring;
@@ -43,6 +50,9 @@ struct VirtQueue {
     uint16_t places_in_use, first_filled, first_flags;
     bool started;
     uint16_t used_flags;
+    /* Hand back in the order of taking: who was taken, in a ring of VIRTQUEUE_MAX_SIZE; NULL: any order. */
+    VirtQueueTurn *turns;
+    uint16_t first_turn, next_turn;
     atomic_bool broken;
 
     /* Set-up. */
@@ -50,6 +60,7 @@ struct VirtQueue {
     void *opaque;
     unsigned int index, max_size;
     uint64_t desc_addr, avail_addr, used_addr;
+    VirtQueueTurn *turn_memory; /* made when a driver first wants order */
     uint8_t *overflow; /* made when a chain longer than the inline vector is first seen */
 };
 
@@ -59,7 +70,7 @@ struct VirtQueueRing {
     void (*area_sizes)(const VirtQueue *vq, uint64_t sizes[3]);
     void (*start)(VirtQueue *vq);
     unsigned int (*pop_batch)(VirtQueue *vq, VirtQueueElement **elems, unsigned int max);
-    void (*fill)(VirtQueue *vq, const VirtQueueElement *elem, uint32_t written);
+    void (*fill)(VirtQueue *vq, uint16_t head, uint16_t ring_len, uint32_t written);
     void (*flush)(VirtQueue *vq);
     bool (*empty)(const VirtQueue *vq);
     void (*disable_notification)(VirtQueue *vq);

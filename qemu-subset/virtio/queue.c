@@ -37,6 +37,7 @@ void virtqueue_free(VirtQueue *vq)
     if (vq->overflow) {
         munmap(vq->overflow, overflow_size(vq));
     }
+    g_free(vq->turn_memory);
     g_free(vq);
 }
 
@@ -47,6 +48,7 @@ void virtqueue_reset(VirtQueue *vq)
     vq->desc_addr = vq->avail_addr = vq->used_addr = 0;
     vq->last_avail = vq->seen_avail = vq->used_idx = vq->signalled_used = 0;
     vq->unflushed = vq->in_use = vq->places_in_use = 0;
+    vq->first_turn = vq->next_turn = 0;
     vq->avail_wrap = vq->used_wrap = true;
     vq->signalled_valid = false;
     atomic_store(&vq->broken, false);
@@ -115,6 +117,10 @@ bool virtqueue_start(VirtQueue *vq, const VirtQueueFeatures *features)
     vq->ring = features->packed ? &virtqueue_packed_ring : &virtqueue_split_ring;
     vq->event_idx = features->event_idx;
     vq->notify_on_empty = features->notify_on_empty;
+    if (features->in_order && !vq->turn_memory) {
+        vq->turn_memory = g_new0(VirtQueueTurn, VIRTQUEUE_MAX_SIZE);
+    }
+    vq->turns = features->in_order ? vq->turn_memory : NULL;
     vq->ram_size = 0;
     vq->ring->area_sizes(vq, sizes);
     for (unsigned int i = 0; i < 3; i++) {
@@ -300,21 +306,55 @@ bool virtqueue_add_segment_slow(VirtQueue *vq, VirtQueueElement *elem, uint64_t 
 
 /* --- Serving --- */
 
+static VirtQueueTurn *turn(VirtQueue *vq, uint16_t i)
+{
+    return &vq->turns[i % VIRTQUEUE_MAX_SIZE];
+}
+
+static void take_turns(VirtQueue *vq, VirtQueueElement **elems, unsigned int n)
+{
+    for (unsigned int i = 0; i < n; i++) {
+        elems[i]->turn = vq->next_turn++;
+        *turn(vq, elems[i]->turn) = (VirtQueueTurn){.head = elems[i]->head, .ring_len = elems[i]->ring_len};
+    }
+}
+
+/* Fill @elem, and those behind it that waited for it alone. */
+static void fill_in_order(VirtQueue *vq, const VirtQueueElement *elem, uint32_t written)
+{
+    VirtQueueTurn *t = turn(vq, elem->turn);
+
+    t->filled = true;
+    t->written = written;
+    while (vq->first_turn != vq->next_turn && (t = turn(vq, vq->first_turn))->filled) {
+        vq->ring->fill(vq, t->head, t->ring_len, t->written);
+        vq->first_turn++;
+    }
+}
+
 unsigned int virtqueue_pop_batch(VirtQueue *vq, VirtQueueElement **elems, unsigned int max)
 {
+    unsigned int n;
+
     if (virtqueue_is_broken(vq)) {
         return 0;
     }
-    return vq->ring->pop_batch(vq, elems, max);
+    n = vq->ring->pop_batch(vq, elems, max);
+    if (vq->turns) {
+        take_turns(vq, elems, n);
+    }
+    return n;
 }
 
 void virtqueue_fill(VirtQueue *vq, const VirtQueueElement *elem, uint32_t written)
 {
     g_assert(vq->started && vq->in_use);
-    if (!virtqueue_is_broken(vq)) {
-        vq->ring->fill(vq, elem, written);
-    } else {
+    if (G_UNLIKELY(virtqueue_is_broken(vq))) {
         vq->in_use--;
+    } else if (G_UNLIKELY(vq->turns)) {
+        fill_in_order(vq, elem, written);
+    } else {
+        vq->ring->fill(vq, elem->head, elem->ring_len, written);
     }
 }
 

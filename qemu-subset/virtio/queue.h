@@ -31,6 +31,7 @@ typedef struct VirtQueueElement {
     uint16_t ring_len; /* places in a packed ring */
     uint32_t out_bytes, in_bytes;
     uint32_t slot; /* which part of the overflow memory is its own */
+    uint16_t turn; /* place among those taken, if they are to be handed back in order */
     struct iovec small[VIRTQUEUE_INLINE_IOV];
 } VirtQueueElement;
 
@@ -43,7 +44,7 @@ typedef struct VirtQueueOps {
 
 /* What was negotiated, as far as rings are concerned. */
 typedef struct VirtQueueFeatures {
-    bool event_idx, notify_on_empty, packed;
+    bool event_idx, notify_on_empty, packed, in_order;
 } VirtQueueFeatures;
 
 /* --- Set-up; main thread, stopped --- */
@@ -95,7 +96,10 @@ struct iovec *virtqueue_element_spare(VirtQueue *vq, const VirtQueueElement *ele
  * queue broken. When the ring turns out to be broken midway, the buffers before the bad one are returned.
  */
 unsigned int virtqueue_pop_batch(VirtQueue *vq, VirtQueueElement **elems, unsigned int max);
-/* Write the used entry of @elem, @written bytes long; invisible to the driver until virtqueue_flush(). */
+/*
+ * Write the used entry of @elem, @written bytes long; invisible to the driver until virtqueue_flush(). With in_order it is held
+ * back until all that were taken before it are filled.
+ */
 void virtqueue_fill(VirtQueue *vq, const VirtQueueElement *elem, uint32_t written);
 /* Make filled entries visible, and interrupt once if the driver wants it. Harmless when there are none. */
 void virtqueue_flush(VirtQueue *vq);

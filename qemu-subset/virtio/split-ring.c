@@ -169,11 +169,11 @@ static unsigned int split_pop_batch(VirtQueue *vq, VirtQueueElement **elems, uns
     return i;
 }
 
-static void split_fill(VirtQueue *vq, const VirtQueueElement *elem, uint32_t written)
+static void split_fill(VirtQueue *vq, uint16_t head, uint16_t ring_len, uint32_t written)
 {
     unsigned int slot = slot_of(vq, (uint16_t)(vq->used_idx + vq->unflushed));
 
-    ring_store64(vq->used + RING_HEADER + (size_t)8 * slot, elem->head | (uint64_t)written << 32);
+    ring_store64(vq->used + RING_HEADER + (size_t)8 * slot, head | (uint64_t)written << 32);
     vq->unflushed++;
     vq->in_use--;
 }

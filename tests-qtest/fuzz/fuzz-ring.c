@@ -196,6 +196,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     d->features.event_idx = flags & 1;
     d->features.notify_on_empty = flags & 2;
     d->features.packed = flags & 4;
+    d->features.in_order = flags & 8;
     d->vq = virtqueue_new(0, MAX_NUM, &ops, d);
     for (unsigned int i = 0; i <= MAX_NUM; i++) {
         virtqueue_element_init(d->vq, &d->elems[i], i);

@@ -357,6 +357,30 @@ static void test_too_many(void)
     teardown(f);
 }
 
+static void test_in_order(void)
+{
+    static const VirtQueueFeatures in_order = {.packed = true, .in_order = true};
+    Driver d = driver(7, &in_order);
+    Fixture *f = d.f;
+    const Buf two[2] = {{DATA_ADDR, 16, 0}, {DATA_ADDR + 64, 1, WRITE}};
+
+    for (unsigned int round = 0; round < 1000; round++) {
+        add(&d, 0, two, 2);
+        add(&d, 1, &one, 1);
+        add(&d, 2, two, 2);
+        g_assert_cmpuint(virtqueue_pop_batch(f->vq, f->ptrs, 4), ==, 3);
+        push(f, f->ptrs[2], 1);
+        push(f, f->ptrs[1], 16);
+        g_assert_false(used_ready(&d));
+        push(f, f->ptrs[0], 0);
+        take_used(&d, 0, 0, 2);
+        take_used(&d, 1, 16, 1);
+        take_used(&d, 2, 1, 2);
+        g_assert_false(used_ready(&d));
+    }
+    teardown(f);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -370,5 +394,6 @@ int main(int argc, char **argv)
     g_test_add_func("/virtqueue/packed/notification", test_notification);
     g_test_add_func("/virtqueue/packed/broken-by-malformed-chains", test_broken);
     g_test_add_func("/virtqueue/packed/broken-by-more-than-places", test_too_many);
+    g_test_add_func("/virtqueue/packed/in-order-hands-back-as-taken", test_in_order);
     return g_test_run();
 }
