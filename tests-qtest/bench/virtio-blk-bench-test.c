@@ -97,11 +97,12 @@ static const char *bench(void)
 
 static json_t *run_json(const char *options)
 {
-    g_autofree char *file = qos_scratch_path("json"), *line = NULL, *out = NULL, *err = NULL;
+    g_autofree char *file = qos_scratch_path("json"), *program = g_shell_quote(bench());
+    g_autofree char *line = NULL, *out = NULL, *err = NULL;
     json_t *v;
     int status;
 
-    line = g_strdup_printf("%s --time 0.2 --warmup 0.05 --quiet --json %s %s", bench(), file, options);
+    line = g_strdup_printf("%s --time 0.2 --warmup 0.05 --quiet --json %s %s", program, file, options);
     if (!g_spawn_command_line_sync(line, &out, &err, &status, NULL) || status) {
         qos_die("%s: status %d\n%s%s", line, status, out, err);
     }
@@ -201,13 +202,14 @@ static const char *const wrong[] = {
 
 static void test_wrong(gconstpointer data)
 {
-    g_autofree char *line = NULL, *err = NULL;
+    g_autofree char *program = NULL, *line = NULL, *err = NULL;
     int status;
 
     if (!bench()) {
         return;
     }
-    line = g_strdup_printf("%s %s", bench(), (const char *)data);
+    program = g_shell_quote(bench());
+    line = g_strdup_printf("%s %s", program, (const char *)data);
     g_assert_true(g_spawn_command_line_sync(line, NULL, &err, &status, NULL));
     g_assert_true(WIFEXITED(status));
     g_assert_cmpint(WEXITSTATUS(status), ==, 2);
