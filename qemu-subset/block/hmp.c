@@ -72,8 +72,10 @@ static void print_heading(GString *out, const BlockInfo *info, const BlockDevice
         if (in) {
             g_string_append_printf(out, " (%s)", in->node_name);
         }
-    } else {
-        g_string_append(out, in ? in->node_name : info->qdev ? info->qdev : "");
+    } else if (in) {
+        g_string_append(out, in->node_name);
+    } else if (info && info->qdev) {
+        g_string_append(out, info->qdev);
     }
     if (in) {
         g_string_append_printf(out, ": %s (%s%s)\n", in->file, in->drv, in->ro ? ", read-only" : "");

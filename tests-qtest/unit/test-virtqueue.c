@@ -380,7 +380,7 @@ static void test_random(gconstpointer data)
     uint16_t used = 0;
 
     for (unsigned int round = 0; round < 3000; round++) {
-        uint16_t free_list[64], heads[64];
+        uint16_t free_list[64] = {0}, heads[64];
         Segment segs[64][12];
         unsigned int lens[64], chains = 0, from = 0, popped, taken;
 
