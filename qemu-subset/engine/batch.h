@@ -95,8 +95,8 @@ EngineVerdict engine_judge_refusal(EngineRequest *req, int err);
 void engine_note_sync_error(EngineFile *file, int err);
 /* What is still to be transferred. */
 void engine_remaining(EngineRequest *req, const struct iovec **iov, unsigned int *niov);
-/* RWF_* flags of the request. */
-int engine_rw_flags(const EngineRequest *req);
+/* RWF_* flags for the attempt that is about to be made. */
+int engine_rw_flags(EngineRequest *req);
 /* The one place where requests begin and end. */
 void engine_begin(EngineRequest *req, EngineKind kind);
 void engine_finish(EngineRequest *req, int ret);

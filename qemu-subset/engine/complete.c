@@ -21,6 +21,7 @@ void engine_begin(EngineRequest *req, EngineKind kind)
     req->ret = 0;
     req->progress = 0;
     req->queued_ns = 0;
+    req->dsync = false;
     req->partial = NULL;
 }
 
@@ -36,12 +37,11 @@ void engine_finish(EngineRequest *req, int ret)
     req->done(req, ret);
 }
 
-int engine_rw_flags(const EngineRequest *req)
+int engine_rw_flags(EngineRequest *req)
 {
-    return (req->flags & ENGINE_F_FUA) && req->op == ENGINE_WRITE &&
-                   !atomic_load_explicit(&req->file->no_dsync, memory_order_relaxed)
-               ? RWF_DSYNC
-               : 0;
+    req->dsync = (req->flags & ENGINE_F_FUA) && req->op == ENGINE_WRITE &&
+                 !atomic_load_explicit(&req->file->no_dsync, memory_order_relaxed);
+    return req->dsync ? RWF_DSYNC : 0;
 }
 
 void engine_remaining(EngineRequest *req, const struct iovec **iov, unsigned int *niov)
@@ -126,7 +126,9 @@ EngineVerdict engine_judge(EngineRequest *req, int64_t res)
     case -EAGAIN:
         return try_again(req);
     case -EOPNOTSUPP:
-        if (engine_rw_flags(req)) {
+        /* What the attempt asked for decides: another request may have learnt meanwhile that the file lacks it. */
+        if (req->dsync) {
+            req->dsync = false;
             atomic_store_explicit(&req->file->no_dsync, true, memory_order_relaxed);
             return VERDICT_AGAIN;
         }

@@ -60,6 +60,7 @@ struct EngineRequest {
     int ret;
     uint8_t state; /* debug builds abort on a second or a lost ending */
     uint8_t kind;
+    bool dsync; /* the present attempt carries RWF_DSYNC */
     uint64_t progress; /* bytes already transferred: short transfers continue from here */
     int64_t queued_ns;
     struct iovec *partial; /* allocated only after a short transfer inside a vector */

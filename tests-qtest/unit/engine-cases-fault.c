@@ -205,6 +205,34 @@ static void case_result_error(Env *env)
     fault_reset();
 }
 
+/* Several requests learn from one batch that the file lacks RWF_DSYNC; to none of them is that an error. */
+static void case_no_dsync_for_many(Env *env)
+{
+    enum { MANY = 3 };
+    autofree uint8_t *buf = env_buffer(4096);
+    Req r[MANY];
+
+    if (!has_results(env) || env->cfg->kind == ENGINE_THREADS) {
+        g_test_skip("results of a whole batch cannot be changed here");
+        return;
+    }
+    fault_set(result_call(env, true), 0, MANY, EOPNOTSUPP);
+    aio_plug(env->ctx);
+    for (int i = 0; i < MANY; i++) {
+        req_init(&r[i], env, ENGINE_WRITE, (uint64_t)i * 4096, buf, 4096);
+        r[i].er.flags = ENGINE_F_FUA;
+        req_submit(&r[i]);
+    }
+    aio_unplug(env->ctx);
+    env_wait(env);
+    for (int i = 0; i < MANY; i++) {
+        g_assert_cmpint(r[i].er.ret, ==, 0);
+    }
+    g_assert_true(env->file.no_dsync);
+    g_assert_cmpuint(fault_count(FAULT_FDATASYNC), ==, MANY);
+    fault_reset();
+}
+
 /* Transfers that move a little at a time still move everything, each byte to its place. */
 static void case_short(Env *env)
 {
@@ -258,6 +286,7 @@ const EngineCase engine_cases_fault[] = {
     {"fault/error-ends-one", case_fault_error},
     {"fault/result-again-is-retried", case_result_again},
     {"fault/result-error-is-the-result", case_result_error},
+    {"fault/no-dsync-for-many", case_no_dsync_for_many},
     {"fault/partial-submit", case_partial_submit},
     {NULL},
 };
