@@ -169,13 +169,29 @@ int64_t aio_timers_timeout(AioContext *ctx)
     return timeout;
 }
 
+static void put_later_back(AioTimerHeap *heap)
+{
+    AioTimer *later = heap->later;
+
+    heap->later = NULL;
+    while (later) {
+        AioTimer *t = later;
+
+        later = t->later;
+        t->index = 0;
+        heap_insert(heap, t);
+    }
+}
+
 static bool heap_run(AioContext *ctx, ClockType clock)
 {
     AioTimerHeap *heap = &ctx->heaps[clock];
-    AioTimer *later;
     bool progress = false;
     bool nested = heap->running;
 
+    if (nested) {
+        put_later_back(heap);
+    }
     heap->now_ns = clock_get_ns(clock);
     heap->running = true;
     while (heap->count && heap->timers[0]->expire_ns <= heap->now_ns) {
@@ -187,15 +203,7 @@ static bool heap_run(AioContext *ctx, ClockType clock)
         progress = true;
     }
     heap->running = nested;
-    later = heap->later;
-    heap->later = NULL;
-    while (later) {
-        AioTimer *t = later;
-
-        later = t->later;
-        t->index = 0;
-        heap_insert(heap, t);
-    }
+    put_later_back(heap);
     return progress;
 }
 
@@ -207,7 +215,8 @@ bool aio_timers_run(AioContext *ctx)
         return false;
     }
     for (int c = 0; c < CLOCK_TYPES; c++) {
-        if (ctx->heaps[c].count) {
+        /* Those of "later" run in a pass that is nested in the one which put them aside: its callback may be waiting for one. */
+        if (ctx->heaps[c].count || ctx->heaps[c].later) {
             progress |= heap_run(ctx, c);
         }
     }

@@ -139,6 +139,36 @@ static void test_rearming_in_the_past_starves_nobody(void)
     loop_test_free(ctx);
 }
 
+typedef struct Waiter {
+    AioTimer t;
+    Tick awaited;
+} Waiter;
+
+static void arm_and_wait(void *opaque)
+{
+    Waiter *w = opaque;
+
+    aio_timer_mod_ns(&w->awaited.t, 0);
+    for (int i = 0; i < 10 && !w->awaited.fired; i++) {
+        aio_poll(w->t.ctx, true);
+    }
+}
+
+/* A callback arms a timer that is due already and polls until it has fired. */
+static void test_callback_waits_for_another(void)
+{
+    AioContext *ctx = plain_context();
+    Waiter w;
+
+    aio_timer_init(&w.t, ctx, CLOCK_TYPE_REALTIME, arm_and_wait, &w);
+    tick_init(&w.awaited, ctx, CLOCK_TYPE_REALTIME, NULL, 0);
+    aio_timer_mod_ns(&w.t, 1);
+    g_assert_true(aio_poll(ctx, true));
+    g_assert_cmpint(w.awaited.fired, ==, 1);
+    g_assert_false(aio_poll(ctx, false));
+    loop_test_free(ctx);
+}
+
 static void test_deleted_by_other(void)
 {
     AioContext *ctx = plain_context();
@@ -338,6 +368,7 @@ int main(int argc, char **argv)
     g_test_add_func("/loop/timer/past-fires-without-sleep", test_past_fires_without_sleep);
     g_test_add_func("/loop/timer/modified-and-deleted", test_mod_and_del);
     g_test_add_func("/loop/timer/re-arming-in-the-past-starves-nobody", test_rearming_in_the_past_starves_nobody);
+    g_test_add_func("/loop/timer/callback-waits-for-another", test_callback_waits_for_another);
     g_test_add_func("/loop/timer/deleted-by-another", test_deleted_by_other);
     g_test_add_func("/loop/timer/heap-keeps-order", test_many_in_order);
     g_test_add_func("/loop/virtual-clock/stops-and-goes-on", test_virtual_stops);
