@@ -61,7 +61,9 @@ static inline BlockResult null_submit(NullState *s, BlockRequest *req, bool at_o
         iov_memset(req->iov, req->niov, 0, 0, req->bytes);
     }
     if (G_UNLIKELY(s->latency_ns)) {
-        return end_later(req, clock_get_ns(CLOCK_TYPE_REALTIME) + s->latency_ns);
+        int64_t now = clock_get_ns(CLOCK_TYPE_REALTIME);
+
+        return end_later(req, s->latency_ns < INT64_MAX - now ? now + s->latency_ns : INT64_MAX);
     }
     if (!at_once) {
         return end_later(req, 0);
