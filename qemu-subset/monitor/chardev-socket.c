@@ -238,17 +238,22 @@ static bool open_client(Chardev *c, Error **errp)
     return fd >= 0 || c->reconnect_ns;
 }
 
+/* A century: what is longer is "never" as well, and would not fit a clock in nanoseconds. */
+#define RECONNECT_MS_MAX (UINT64_C(100) * 365 * 24 * 3600 * 1000)
+
 /* The options that are not the address. */
 static bool parse_mode(Chardev *c, const Opts *opts, bool *wait, Error **errp)
 {
     Error *err = NULL;
+    uint64_t reconnect_ms;
 
     *wait = opts_get_bool(opts, "wait", true, &err);
     if (!err) {
         c->is_server = opts_get_bool(opts, "server", false, &err);
     }
     if (!err) {
-        c->reconnect_ns = (int64_t)opts_get_number(opts, "reconnect-ms", 0, &err) * 1000000;
+        reconnect_ms = opts_get_number(opts, "reconnect-ms", 0, &err);
+        c->reconnect_ns = (int64_t)MIN(reconnect_ms, RECONNECT_MS_MAX) * 1000000;
     }
     if (!err && opts_get(opts, "wait") && !c->is_server) {
         error_setg(&err, "'wait' option is incompatible with socket in client connect mode");

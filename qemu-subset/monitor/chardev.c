@@ -155,6 +155,10 @@ static void on_writable(void *opaque)
 
     if (push_pending(c)) {
         update_watch(c);
+    } else if (must_hold()) {
+        /* The frontend is in the middle of something: it learns of the end when reading goes on. */
+        g_byte_array_set_size(c->pending, 0);
+        hold(c);
     } else {
         disconnect(c);
     }

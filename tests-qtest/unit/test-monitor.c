@@ -5,9 +5,12 @@
 
 #include "qapi/qapi-commands-control.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* --- Commands of the test; the schema's control commands need handlers to link --- */
@@ -74,7 +77,18 @@ static void hmp_report(json_t *args, GString *out)
     warn_report("careful");
 }
 
+/* More than a socket holds. */
+static void hmp_flood(json_t *args, GString *out)
+{
+    g_string_set_size(out, 4 << 20);
+    memset(out->str, 'x', out->len);
+}
+
+static void reconnect_meanwhile(json_t *args, GString *out);
+
 static const HmpCommand test_commands[] = {
+    {"flood", "", "", "says much", hmp_flood},
+    {"reconnect", "", "", "the client hangs up and comes again", reconnect_meanwhile},
     {"none|n", "", "", "takes nothing", hmp_show},
     {"words", "a:s,b:s?", "a [b]", "takes words", hmp_show},
     {"rest", "a:s,b:S", "a b...", "takes the rest of the line", hmp_show},
@@ -403,6 +417,47 @@ static void test_history_and_cursor(void)
     end();
 }
 
+static struct sockaddr_un server_address = {.sun_family = AF_UNIX};
+
+static void connect_to_server(void)
+{
+    client = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    g_assert_cmpint(connect(client, (struct sockaddr *)&server_address, sizeof(server_address)), ==, 0);
+}
+
+static void reconnect_meanwhile(json_t *args, GString *out)
+{
+    char c;
+
+    close(client);
+    connect_to_server();
+    for (int i = 0; i < 20; i++) {
+        aio_poll(aio_context_main(), false);
+    }
+    /* The session of the old client is still in use, by this command. */
+    g_assert_cmpint(recv(client, &c, 1, MSG_PEEK), ==, -1);
+    g_assert_cmpint(errno, ==, EAGAIN);
+}
+
+static void test_reconnect_during_command(void)
+{
+    g_autofree char *dir = g_dir_make_tmp("qemu-subset-XXXXXX", NULL);
+    g_autofree char *params = g_strdup_printf("socket,id=again,path=%s/monitor,server=on,wait=off", dir);
+
+    g_snprintf(server_address.sun_path, sizeof(server_address.sun_path), "%s/monitor", dir);
+    server = chardev_new_opts(params, &error_abort);
+    g_assert_true(monitor_new_compat(server, false, false, &error_abort));
+    connect_to_server();
+    hear("(qemu) ");
+    say("flood\nreconnect\nn\n");
+    forget();
+    hear("(qemu) ");
+    g_assert_true(g_str_has_prefix(heard->str, "QEMU "));
+    end();
+    unlink(server_address.sun_path);
+    rmdir(dir);
+}
+
 static void test_pretty_is_for_qmp(void)
 {
     Error *err = NULL;
@@ -432,6 +487,8 @@ static const ChardevCase chardev_cases[] = {
     {"no-server", "socket,id=x,path=/proc/nosuch/socket", "Failed to connect to '/proc/nosuch/socket': No such file or directory"},
     {"cannot-bind", "socket,id=x,path=/proc/nosuch/socket,server=on,wait=off",
      "Failed to bind socket to /proc/nosuch/socket: No such file or directory"},
+    {"endless-reconnect-as-server", "socket,id=x,path=/nosuch,server=on,reconnect-ms=18446744073709551615",
+     "'reconnect-ms' option is incompatible with socket in server listen mode"},
     {"server-garbage", "socket,id=x,path=/nosuch,server=perhaps", "Parameter 'server' expects 'on' or 'off'"},
     {"file-without-path", "file,id=x", "chardev: file: no filename given"},
 };
@@ -465,6 +522,7 @@ int main(int argc, char **argv)
     MonitorConfig config = {.qmp_commands = qmp_table, .hmp_commands = hmp_tables, .virtual_clock = true};
 
     g_test_init(&argc, &argv, NULL);
+    signal(SIGPIPE, SIG_IGN);
     aio_context_set_main(aio_context_new(&cfg, &error_abort));
     clock_virtual_take_over();
     object_register_types();
@@ -481,6 +539,7 @@ int main(int argc, char **argv)
     g_test_add_func("/monitor/qmp/chardev-is-exclusive", test_chardev_is_exclusive);
     g_test_add_func("/monitor/hmp/echo-as-clients-filter-it", test_echo);
     g_test_add_func("/monitor/hmp/history-and-cursor", test_history_and_cursor);
+    g_test_add_func("/monitor/hmp/reconnect-waits-for-the-command", test_reconnect_during_command);
     g_test_add_func("/monitor/hmp/pretty-is-for-qmp", test_pretty_is_for_qmp);
     add_cases();
     int rc = g_test_run();
