@@ -4,26 +4,6 @@
 
 #include <string.h>
 
-const char *qapi_enum_lookup(const QEnumLookup *lookup, int val)
-{
-    g_assert(val >= 0 && val < lookup->size);
-    return lookup->array[val];
-}
-
-int qapi_enum_parse(const QEnumLookup *lookup, const char *name, int def, Error **errp)
-{
-    if (!name) {
-        return def;
-    }
-    for (int i = 0; i < lookup->size; i++) {
-        if (!strcmp(name, lookup->array[i])) {
-            return i;
-        }
-    }
-    error_setg(errp, "invalid parameter value: %s", name);
-    return def;
-}
-
 QType qapi_json_qtype(const json_t *value)
 {
     static const QType types[] = {
@@ -32,4 +12,35 @@ QType qapi_json_qtype(const json_t *value)
         [JSON_FALSE] = QTYPE_QBOOL,  [JSON_NULL] = QTYPE_QNULL,
     };
     return value ? types[json_typeof(value)] : QTYPE_NONE;
+}
+
+/* The value that @name stands for; -1 if for none. */
+static int value_of(const QEnumLookup *names, const char *name)
+{
+    int value = names->size - 1;
+
+    while (value >= 0 && strcmp(names->array[value], name) != 0) {
+        value--;
+    }
+    return value;
+}
+
+int qapi_enum_parse(const QEnumLookup *names, const char *name, int fallback, Error **errp)
+{
+    if (name) {
+        int value = value_of(names, name);
+
+        if (value >= 0) {
+            return value;
+        }
+        error_setg(errp, "invalid parameter value: %s", name);
+    }
+    return fallback;
+}
+
+const char *qapi_enum_lookup(const QEnumLookup *names, int value)
+{
+    g_assert_cmpint(value, >=, 0);
+    g_assert_cmpint(value, <, names->size);
+    return names->array[value];
 }

@@ -13,18 +13,17 @@ typedef struct QEnumLookup {
     int size;
 } QEnumLookup;
 
-/* The name of @val, which must be valid. */
-const char *qapi_enum_lookup(const QEnumLookup *lookup, int val);
+/* The name of @value, which must be valid. */
+const char *qapi_enum_lookup(const QEnumLookup *names, int value);
 /*
- * The value named @name; @def if @name is NULL or unknown, and in the latter case "invalid parameter value: NAME" in
- * @errp.
+ * The value named @name; @fallback if @name is NULL or unknown, and in the latter case "invalid parameter value: NAME"
+ * in @errp.
  */
-int qapi_enum_parse(const QEnumLookup *lookup, const char *name, int def, Error **errp);
+int qapi_enum_parse(const QEnumLookup *names, const char *name, int fallback, Error **errp);
 
 /* Every generated FooList starts like this; the value follows at the alignment of its type. */
 typedef struct GenericList {
     struct GenericList *next;
-    char padding[];
 } GenericList;
 
 typedef enum QType {
@@ -42,7 +41,6 @@ QType qapi_json_qtype(const json_t *value);
 /* Every generated alternate starts like this. */
 typedef struct GenericAlternate {
     QType type;
-    char padding[];
 } GenericAlternate;
 
 /* Put @element in front of @list; append one at the end, where @tail is a pointer to the last "next" (moves on). */
