@@ -44,17 +44,23 @@ void virtio_notify_config(VirtIODevice *vdev)
     }
 }
 
+/* Legacy drivers do not know the bit. */
+static void note_needs_reset(VirtIODevice *vdev)
+{
+    if (virtio_has_feature(vdev, VIRTIO_F_VERSION_1)) {
+        atomic_fetch_or(&vdev->status, VIRTIO_CONFIG_S_NEEDS_RESET);
+    }
+}
+
 static void mark_broken(VirtIODevice *vdev, const char *text)
 {
     if (atomic_exchange(&vdev->broken, true)) {
         return;
     }
     error_report("%s", text);
-    if (virtio_has_feature(vdev, VIRTIO_F_VERSION_1)) {
-        atomic_fetch_or(&vdev->status, VIRTIO_CONFIG_S_NEEDS_RESET);
-        if (virtio_status(vdev) & VIRTIO_CONFIG_S_DRIVER_OK) {
-            config_interrupt(vdev);
-        }
+    note_needs_reset(vdev);
+    if (virtio_has_feature(vdev, VIRTIO_F_VERSION_1) && (virtio_status(vdev) & VIRTIO_CONFIG_S_DRIVER_OK)) {
+        config_interrupt(vdev);
     }
 }
 
@@ -396,11 +402,12 @@ void virtio_set_status(VirtIODevice *vdev, uint8_t status)
     if (~virtio_status(vdev) & status & VIRTIO_CONFIG_S_FEATURES_OK && !features_acceptable(vdev)) {
         return;
     }
-    if (virtio_is_broken(vdev)) {
-        status |= virtio_status(vdev) & VIRTIO_CONFIG_S_NEEDS_RESET;
-    }
     vdc->set_status(vdev, status);
     atomic_store(&vdev->status, status);
+    if (virtio_is_broken(vdev)) {
+        /* After the store, which may have overwritten what a home that broke the device at this moment had set. */
+        note_needs_reset(vdev);
+    }
     if (status & VIRTIO_CONFIG_S_DRIVER_OK) {
         vdev->started = true;
         start_queues(vdev);
