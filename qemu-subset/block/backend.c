@@ -16,7 +16,7 @@ BlockBackend *blk_new(uint32_t perm, uint32_t shared)
     blk->perm = perm;
     blk->shared = shared;
     blk->write_cache = true;
-    blk->account_invalid = blk->account_failed = true;
+    blk_set_accounting(blk, true, true);
     blk->rerror = BLOCKDEV_ON_ERROR_REPORT;
     blk->werror = BLOCKDEV_ON_ERROR_ENOSPC;
     list_init(&blk->channels);
@@ -281,6 +281,18 @@ void blk_set_write_cache(BlockBackend *blk, bool on)
     list_for_each(c, &blk->channels, link) {
         atomic_store(&c->fua, !on);
     }
+}
+
+void blk_set_accounting(BlockBackend *blk, bool invalid, bool failed)
+{
+    atomic_store_explicit(&blk->account_invalid, invalid, memory_order_relaxed);
+    atomic_store_explicit(&blk->account_failed, failed, memory_order_relaxed);
+}
+
+void blk_accounting(const BlockBackend *blk, bool *invalid, bool *failed)
+{
+    *invalid = blk->account_invalid;
+    *failed = blk->account_failed;
 }
 
 bool blk_write_cache(const BlockBackend *blk)

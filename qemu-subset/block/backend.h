@@ -53,6 +53,9 @@ bool blk_write_cache(const BlockBackend *blk);
 /* "auto" keeps what is set: report and enospc, or what -drive said. */
 void blk_set_on_error(BlockBackend *blk, BlockdevOnError rerror, BlockdevOnError werror);
 BlockdevOnError blk_on_error(const BlockBackend *blk, bool is_write);
+/* Whether requests that the guest built wrongly, or that failed, count in idle time and total times; true at first. */
+void blk_set_accounting(BlockBackend *blk, bool invalid, bool failed);
+void blk_accounting(const BlockBackend *blk, bool *invalid, bool *failed);
 /* What query-block reports; set by the error policy, reset by cont. */
 void blk_iostatus_reset(BlockBackend *blk);
 
@@ -63,7 +66,6 @@ BlockChannel *blk_channel_get(BlockBackend *blk, AioContext *ctx, Error **errp);
 /* Nothing in flight. Main thread, and not from the done() of a request of this channel. */
 void blk_channel_put(BlockChannel *c);
 AioContext *blk_channel_context(const BlockChannel *c);
-BlockBackend *blk_channel_backend(const BlockChannel *c);
 
 /*
  * Submit in the home of the channel. Counts it in flight until it ends; accounts bytes and latency. The device's

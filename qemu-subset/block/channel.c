@@ -121,7 +121,6 @@ BlockChannel *blk_channel_get(BlockBackend *blk, AioContext *ctx, Error **errp)
 /* Add what @c counted to @r. */
 static void collect(BlockChannel *c, BlockAccounting *r)
 {
-
     for (int op = 0; op < BLOCK_OPS; op++) {
         r->bytes[op] += aio_stat_get(&c->bytes[op]);
         r->ops[op] += aio_stat_get(&c->ops[op]);
@@ -162,11 +161,6 @@ void blk_channel_put(BlockChannel *c)
 AioContext *blk_channel_context(const BlockChannel *c)
 {
     return c->ctx;
-}
-
-BlockBackend *blk_channel_backend(const BlockChannel *c)
-{
-    return c->blk;
 }
 
 void blk_channels_update(BlockBackend *blk)

@@ -389,7 +389,7 @@ static bool drive_fill(Drive *d, Opts *opts, DriveInterface def, Error **errp)
 {
     g_autofree char *id = opts_take(opts, "id");
     BlockdevOnError rerror = BLOCKDEV_ON_ERROR_AUTO, werror = BLOCKDEV_ON_ERROR_AUTO;
-    bool write_cache = true;
+    bool write_cache = true, invalid = true, failed = true;
 
     if (id && blk_by_name(id)) {
         error_setg(errp, "Duplicate ID '%s' for drive", id);
@@ -403,10 +403,11 @@ static bool drive_fill(Drive *d, Opts *opts, DriveInterface def, Error **errp)
     if (!parse_on_error(opts, "werror", false, &werror, errp) || !parse_on_error(opts, "rerror", true, &rerror, errp) ||
         !parse_cache(opts, &write_cache, errp) || !check_values(opts, errp) || !refuse_missing(opts, errp) ||
         !opts_foreach(opts, is_throttling, NULL, errp) || !parse_read_only(opts, d->cdrom, errp) ||
-        !take_bool(opts, "stats-account-invalid", &d->blk->account_invalid, errp) ||
-        !take_bool(opts, "stats-account-failed", &d->blk->account_failed, errp)) {
+        !take_bool(opts, "stats-account-invalid", &invalid, errp) ||
+        !take_bool(opts, "stats-account-failed", &failed, errp)) {
         return false;
     }
+    blk_set_accounting(d->blk, invalid, failed);
     blk_set_on_error(d->blk, rerror, werror);
     blk_set_write_cache(d->blk, write_cache);
     return open_medium(d, opts, errp) && blk_set_name(d->blk, d->id, errp);

@@ -66,7 +66,7 @@ struct BlockBackend {
     BlockChannel *main_channel; /* for blk_pread() and its like */
     int quiesce;
     bool write_cache;
-    bool account_invalid, account_failed; /* count requests of that kind in the times */
+    atomic_bool account_invalid, account_failed; /* count requests of that kind in the times; read by the homes */
     BlockdevOnError rerror, werror;
     bool iostatus_enabled;
     BlockDeviceIoStatus iostatus;

@@ -141,20 +141,17 @@ static bool check_queues(VirtIOBlock *s, Error **errp)
     return true;
 }
 
-static bool check_unsupported(VirtIOBlock *s, Error **errp)
+static bool on_off_auto(int value, bool def)
 {
-    if (s->account_invalid == DEVICE_OFF || s->account_failed == DEVICE_OFF) {
-        error_setg(errp, "%s=off is not supported", s->account_invalid == DEVICE_OFF ? "account-invalid" : "account-failed");
-        return false;
-    }
-    return true;
+    return value == DEVICE_AUTO ? def : value == DEVICE_ON;
 }
 
-/* Rights on the node, write cache and error policy, as the properties say or the backend has them. */
+/* Rights on the node, write cache, accounting and error policy, as the properties say or the backend has them. */
 static bool apply_backend_options(VirtIOBlock *s, Error **errp)
 {
     uint32_t perm = BLK_PERM_CONSISTENT_READ;
     uint32_t shared = BLK_PERM_CONSISTENT_READ | BLK_PERM_WRITE_UNCHANGED | BLK_PERM_RESIZE;
+    bool invalid, failed;
 
     if (blk_writable(s->blk)) {
         perm |= BLK_PERM_WRITE;
@@ -165,10 +162,10 @@ static bool apply_backend_options(VirtIOBlock *s, Error **errp)
     if (!blk_set_perm(s->blk, perm, shared, errp)) {
         return false;
     }
-    if (s->write_cache != DEVICE_AUTO) {
-        blk_set_write_cache(s->blk, s->write_cache == DEVICE_ON);
-    }
+    blk_set_write_cache(s->blk, on_off_auto(s->write_cache, blk_write_cache(s->blk)));
     s->original_wce = blk_write_cache(s->blk);
+    blk_accounting(s->blk, &invalid, &failed);
+    blk_set_accounting(s->blk, on_off_auto(s->account_invalid, invalid), on_off_auto(s->account_failed, failed));
     blk_set_on_error(s->blk, s->rerror, s->werror);
     return true;
 }
@@ -218,7 +215,7 @@ static bool blk_realize(DeviceState *dev, Error **errp)
 {
     VirtIOBlock *s = to_blk(dev);
 
-    if (!check_drive(s, errp) || !check_queues(s, errp) || !check_unsupported(s, errp)) {
+    if (!check_drive(s, errp) || !check_queues(s, errp)) {
         return false;
     }
     if (blk_attach_dev(s->blk, &block_ops, s) < 0) {

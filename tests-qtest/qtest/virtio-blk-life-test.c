@@ -269,6 +269,29 @@ static void test_werror_policy(gconstpointer data)
     qt_stop(t);
 }
 
+static void test_accounting_off(void)
+{
+    QTest *t = start(&configs[1], "null-co,read-only=on", ",\"account-invalid\":\"off\",\"account-failed\":\"off\"");
+    Vblk *b = driver(t);
+    uint8_t block[512] = {0};
+    json_t *r, *stats;
+
+    g_assert_cmpuint(vblk_rw(b, 1, BLK_T_OUT, 0, block, 512), ==, BLK_S_IOERR);
+    g_assert_cmpuint(vblk_rw(b, 1, BLK_T_IN, DISK_SIZE / 512, block, 512), ==, BLK_S_IOERR);
+    r = qmp_must(t->qmp, "query-blockstats", NULL);
+    stats = json_object_get(json_array_get(r, 0), "stats");
+    g_assert_true(json_is_false(json_object_get(stats, "account_invalid")));
+    g_assert_true(json_is_false(json_object_get(stats, "account_failed")));
+    g_assert_cmpint(json_integer_value(json_object_get(stats, "failed_wr_operations")), ==, 1);
+    g_assert_cmpint(json_integer_value(json_object_get(stats, "invalid_rd_operations")), ==, 1);
+    /* Neither was an access that counts. */
+    g_assert_cmpint(json_integer_value(json_object_get(stats, "wr_total_time_ns")), ==, 0);
+    g_assert_null(json_object_get(stats, "idle_time_ns"));
+    json_decref(r);
+    vblk_free(b);
+    qt_stop(t);
+}
+
 /* --- Ring reset: one queue is taken down and set up again while another goes on --- */
 
 enum { Q_SELECT = 0x16, Q_ENABLE = 0x1c, Q_RESET = 0x3a };
@@ -341,6 +364,7 @@ int main(int argc, char **argv)
     }
     add_case(test_werror_policy, GINT_TO_POINTER(0), "/virtio-blk/life/werror-report");
     add_case(test_werror_policy, GINT_TO_POINTER(1), "/virtio-blk/life/werror-ignore");
+    g_test_add_func("/virtio-blk/life/failed-and-invalid-may-not-count", test_accounting_off);
     g_test_add_func("/virtio-blk/life/iothread-in-use-stays", test_iothread_in_use);
     return g_test_run();
 }
