@@ -89,17 +89,11 @@ static bool choose_engine(FileState *s, const BlockNode *node, const BlockdevOpt
     while (strcmp(engine_name(s->kind), name)) {
         s->kind++;
     }
-    if (!engine_built(s->kind)) {
-        error_setg(errp, "aio=%s was specified, but is not supported in this build.", name);
-        return false;
-    }
-    if (s->kind == ENGINE_NATIVE && !node->direct) {
+    if (s->kind == ENGINE_NATIVE && engine_built(s->kind) && !node->direct) {
         error_setg(errp, "aio=native was specified, but it requires cache.direct=on, which was not specified.");
         return false;
     }
-    if (s->kind == ENGINE_IO_URING && engine_probe(s->kind, NULL) < 0) {
-        error_setg(errp, "aio=io_uring was specified, but is not available (disabled via io_uring_disabled sysctl or "
-                         "blocked by container runtime seccomp policy?)");
+    if (engine_probe(s->kind, errp) < 0) {
         return false;
     }
     s->file.max_batch = o->has_aio_max_batch ? (uint64_t)o->aio_max_batch : 0;
