@@ -141,16 +141,6 @@ const char *error_class_name(ErrorClass cls)
     return names[cls];
 }
 
-Error *error_copy(const Error *err)
-{
-    Error *copy = g_new0(Error, 1);
-
-    copy->cls = err->cls;
-    copy->msg = g_strdup(err->msg);
-    copy->hint = err->hint ? g_string_new(err->hint->str) : NULL;
-    return copy;
-}
-
 void error_free(Error *err)
 {
     if (!err) {

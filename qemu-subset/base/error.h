@@ -43,7 +43,6 @@ const char *error_get_hint(const Error *err); /* "" if none */
 ErrorClass error_get_class(const Error *err);
 /* The name that QMP uses, "GenericError" for one. */
 const char *error_class_name(ErrorClass cls);
-Error *error_copy(const Error *err);
 void error_free(Error *err);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Error, error_free)
 

@@ -23,7 +23,6 @@ struct HostMemory {
     bool size_set, share, merge, dump, prealloc, reserve, seal;
     int policy;
     char *mem_path;
-    char *ram_id;
     uint8_t *ptr; /* NULL until complete */
     size_t mapped;
     int fd;
@@ -41,20 +40,9 @@ uint64_t hostmem_size(const HostMemory *m)
     return m->size;
 }
 
-int hostmem_fd(const HostMemory *m)
-{
-    return m->fd;
-}
-
 static const char *ram_name(const HostMemory *m)
 {
-    return m->ram_id ? m->ram_id : m->obj.name ? m->obj.name : m->obj.type->name;
-}
-
-void hostmem_set_ram_id(HostMemory *m, const char *id)
-{
-    g_free(m->ram_id);
-    m->ram_id = g_strdup(id);
+    return m->obj.name ? m->obj.name : m->obj.type->name;
 }
 
 json_t *hostmem_query(HostMemory *m)
@@ -282,7 +270,6 @@ static void finalize(Object *obj)
         close(m->fd);
     }
     g_free(m->mem_path);
-    g_free(m->ram_id);
 }
 
 static const char *const interfaces[] = {"user-creatable", NULL};

@@ -12,10 +12,6 @@ typedef struct HostMemory HostMemory;
 /* Valid once the object is complete; stable until it is freed. */
 uint8_t *hostmem_ptr(const HostMemory *m);
 uint64_t hostmem_size(const HostMemory *m);
-/* The file descriptor behind shared memory, -1 if there is none. */
-int hostmem_fd(const HostMemory *m);
-/* The name that errors and query-memdev use, NULL: the object's id. */
-void hostmem_set_ram_id(HostMemory *m, const char *id);
 /* One entry of query-memdev. */
 json_t *hostmem_query(HostMemory *m);
 

@@ -346,19 +346,9 @@ void machine_destroy(void)
 
 /* --- Questions --- */
 
-Object *machine_object(void)
-{
-    return machine ? &machine->obj : NULL;
-}
-
 bool machine_has_cpus(void)
 {
     return machine_class && machine_class->max_cpus > 1;
-}
-
-bool machine_qtest_accel(void)
-{
-    return qtest_accel;
 }
 
 unsigned int machine_cpus(void)

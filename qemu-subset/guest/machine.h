@@ -36,11 +36,9 @@ void machine_ready(void);
 void machine_destroy(void);
 
 /* --- After machine_create() --- */
-Object *machine_object(void);          /* /machine; NULL before */
 bool machine_has_cpus(void);           /* false for "none": memory and port accesses of qtest are refused */
 unsigned int machine_cpus(void);       /* -smp cpus, the default for num-queues */
 uint64_t machine_ram_size(void);
-bool machine_qtest_accel(void);        /* -accel qtest was asked for: the virtual clock is the test's */
 const char *machine_guest_name(void);  /* NULL if none was given */
 bool machine_is_ready(void);           /* machine_ready() was called */
 

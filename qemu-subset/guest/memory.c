@@ -18,16 +18,6 @@ void guest_ram_set(const GuestRamRange *ranges, unsigned int n)
     }
 }
 
-uint64_t guest_ram_size(void)
-{
-    uint64_t sum = 0;
-
-    for (unsigned int i = 0; i < GUEST_RAM_RANGES; i++) {
-        sum += guest_ram[i].size;
-    }
-    return sum;
-}
-
 uint64_t guest_ram_gap(uint64_t gpa, uint64_t len)
 {
     /* 0 - gpa: bytes to the end of the address space, 0 standing for 2^64. */

@@ -25,7 +25,6 @@ extern GuestRamRange guest_ram[GUEST_RAM_RANGES];
 
 /* Machine creation (and tests): define the ranges; the memory stays the caller's. Main thread, before any use. */
 void guest_ram_set(const GuestRamRange *ranges, unsigned int n);
-uint64_t guest_ram_size(void);
 
 /* [any thread] Slow path of guest_ram_ptr(): bytes from @gpa, at most @len, that no range covers. */
 uint64_t guest_ram_gap(uint64_t gpa, uint64_t len);

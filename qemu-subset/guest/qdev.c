@@ -391,11 +391,8 @@ bool device_check_settable(Object *obj, const char *prop, bool link, Error **err
 
 DEFINE_SETTER(bool)
 DEFINE_SETTER(string)
-DEFINE_SETTER(int64)
 DEFINE_SETTER(uint16)
 DEFINE_SETTER(uint32)
-DEFINE_SETTER(int32)
-DEFINE_SETTER(uint64)
 DEFINE_SETTER(enum)
 
 const char *const device_on_off_auto[] = {"auto", "on", "off", NULL};

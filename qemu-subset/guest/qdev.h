@@ -126,8 +126,7 @@ void device_globals_check(void); /* once, after the types are registered: warns 
  * Setters for members that only take effect at realize; afterwards they fail with QEMU's "Attempt to set property 'X' on ...
  * after it was realized". Otherwise as the object_set_*() of the same name.
  */
-PropertySetter device_set_bool, device_set_string, device_set_int64, device_set_uint16, device_set_uint32,
-    device_set_int32, device_set_uint64, device_set_enum;
+PropertySetter device_set_bool, device_set_string, device_set_uint16, device_set_uint32, device_set_enum;
 /* The check alone, for setters of one's own. @link words it as for a link property. */
 bool device_check_settable(Object *obj, const char *prop, bool link, Error **errp);
 /* OnOffAuto for PROP_ENUM members of type int. */

@@ -65,7 +65,6 @@ bool aio_context_in_home(const AioContext *ctx);
 AioMonitor aio_context_monitor(const AioContext *ctx);
 const char *aio_monitor_name(AioMonitor m);
 unsigned int aio_context_uring_flags(const AioContext *ctx);
-const char *aio_context_name(const AioContext *ctx);
 
 /* One pass; @blocking may sleep until something happens. Returns true if any handler, bottom half or timer ran. */
 bool aio_poll(AioContext *ctx, bool blocking);

@@ -210,11 +210,6 @@ unsigned int aio_context_uring_flags(const AioContext *ctx)
     return atomic_load_explicit(&((AioContext *)ctx)->uring_flags, memory_order_relaxed);
 }
 
-const char *aio_context_name(const AioContext *ctx)
-{
-    return ctx->name;
-}
-
 AioStats *aio_context_stats(AioContext *ctx)
 {
     return &ctx->stats;

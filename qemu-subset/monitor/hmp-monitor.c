@@ -2,7 +2,6 @@
 /* HMP sessions: the monitor-hmp object, its prompt and its lines. */
 #include "monitor/private.h"
 
-
 #define PROMPT "(qemu) "
 
 struct HmpMonitor {

@@ -11,8 +11,6 @@ typedef struct QmpMonitor QmpMonitor;
 typedef struct HmpMonitor HmpMonitor;
 
 /* --- QMP sessions (qmp.c) --- */
-/* The session whose command runs now, NULL outside of any. */
-QmpMonitor *qmp_current(void);
 /* Deliver an event, already a whole message, to every negotiated session. */
 void qmp_broadcast(const json_t *message);
 const ObjectType *qmp_monitor_type(void);

@@ -34,11 +34,6 @@ static QmpMonitor *current;
 
 #define QMP(obj) ((QmpMonitor *)(obj))
 
-QmpMonitor *qmp_current(void)
-{
-    return current;
-}
-
 static void send(QmpMonitor *m, const json_t *message)
 {
     GString *text = qjson_to_string(message, m->pretty);

@@ -168,11 +168,6 @@ static void base_init(Object *obj)
     BASE(obj)->thread_pool_max = 64;
 }
 
-static bool start_params(EventLoopBase *b, Error **errp)
-{
-    return check_pool(b, errp);
-}
-
 /* --- main-loop --- */
 
 static bool main_loop_complete(Object *obj, Error **errp)
@@ -183,7 +178,7 @@ static bool main_loop_complete(Object *obj, Error **errp)
         error_setg(errp, "only one main-loop instance allowed");
         return false;
     }
-    if (!start_params(b, errp)) {
+    if (!check_pool(b, errp)) {
         return false;
     }
     AioContext *ctx = aio_context_main();
@@ -414,7 +409,7 @@ static bool iothread_complete(Object *obj, Error **errp)
     IOThread *t = IOTHREAD(obj);
 
     t->id = g_strdup(obj->name);
-    return start_params(&t->base, errp) && iothread_start(t, errp);
+    return check_pool(&t->base, errp) && iothread_start(t, errp);
 }
 
 static void iothread_finalize(Object *obj)

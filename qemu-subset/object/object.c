@@ -105,14 +105,6 @@ Object *object_ref(Object *obj)
     return obj;
 }
 
-static void free_dynamic(void *p)
-{
-    ObjectProperty *prop = p;
-
-    g_free((char *)prop->name);
-    g_free(prop);
-}
-
 void object_unref(Object *obj)
 {
     if (!obj || --obj->refcnt) {
@@ -131,7 +123,6 @@ void object_unref(Object *obj)
     if (obj->child_order) {
         g_ptr_array_free(obj->child_order, TRUE);
     }
-    g_clear_pointer(&obj->dynamic, g_hash_table_destroy);
     g_free(obj->name);
     g_free(obj);
 }
@@ -147,16 +138,6 @@ void object_unuse(Object *obj)
     g_assert(obj->users > 0);
     obj->users--;
     object_unref(obj);
-}
-
-void object_add_property(Object *obj, const ObjectProperty *prop)
-{
-    if (!obj->dynamic) {
-        obj->dynamic = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_dynamic);
-    }
-    ObjectProperty *copy = g_memdup2(prop, sizeof(*prop));
-    copy->name = g_strdup(prop->name);
-    g_hash_table_replace(obj->dynamic, (char *)copy->name, copy);
 }
 
 /* --- Tree --- */

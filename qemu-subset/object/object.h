@@ -76,7 +76,6 @@ struct Object {
     int users;        /* object_use(): somebody depends on it, object-del is refused */
     GHashTable *children; /* name -> Object; NULL until needed */
     GPtrArray *child_order;
-    GHashTable *dynamic; /* name -> ObjectProperty of this instance; NULL until needed */
 };
 
 /* --- Types; registered at start, before any object exists --- */
@@ -124,8 +123,6 @@ const char *object_property_type(const ObjectProperty *prop);
 /* Every property, class ones first, as qom-list gives them; @fn gets the kind-derived type name. */
 void object_for_each_property(Object *obj, void (*fn)(Object *obj, const ObjectProperty *p, const char *type, void *opaque),
                               void *opaque);
-/* A property of this instance only (aliases, child lists); @prop is copied. */
-void object_add_property(Object *obj, const ObjectProperty *prop);
 
 json_t *object_get(Object *obj, const char *name, Error **errp);
 /* JSON of the client; wrong types give QEMU's texts. */

@@ -30,15 +30,9 @@ static const ObjectProperty *child_property(const Object *child)
 
 const ObjectProperty *object_find_property(const Object *obj, const char *name)
 {
-    const ObjectProperty *p = NULL;
+    const ObjectProperty *p = object_type_find_property(obj->type, name);
     const Object *child;
 
-    if (obj->dynamic) {
-        p = g_hash_table_lookup(obj->dynamic, name);
-    }
-    if (!p) {
-        p = object_type_find_property(obj->type, name);
-    }
     if (!p && (child = object_child(obj, name))) {
         p = child_property(child);
     }
@@ -87,15 +81,6 @@ void object_for_each_property(Object *obj,
 {
     visit_property(obj, &type_property, fn, opaque);
     visit_class_properties(obj, obj->type, fn, opaque);
-    if (obj->dynamic) {
-        GHashTableIter it;
-        void *p;
-
-        g_hash_table_iter_init(&it, obj->dynamic);
-        while (g_hash_table_iter_next(&it, NULL, &p)) {
-            visit_property(obj, p, fn, opaque);
-        }
-    }
     g_autoptr(GList) children = object_children(obj);
     for (GList *l = children; l; l = l->next) {
         const Object *child = l->data;

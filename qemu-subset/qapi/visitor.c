@@ -64,16 +64,6 @@ bool visit_is_input(const Visitor *v)
     return v->ops->kind == VISITOR_INPUT;
 }
 
-bool visit_is_output(const Visitor *v)
-{
-    return v->ops->kind == VISITOR_OUTPUT;
-}
-
-bool visit_is_dealloc(const Visitor *v)
-{
-    return v->ops->kind == VISITOR_DEALLOC;
-}
-
 void visit_free(Visitor *v)
 {
     if (v) {

@@ -88,8 +88,6 @@ QAPI_DECLARE_VISIT(any, json_t *);
 QAPI_DECLARE_VISIT(null, json_t *);
 
 bool visit_is_input(const Visitor *v);
-bool visit_is_output(const Visitor *v);
-bool visit_is_dealloc(const Visitor *v);
 
 void visit_free(Visitor *v);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Visitor, visit_free)

@@ -142,24 +142,9 @@ void virtqueue_stop(VirtQueue *vq)
     vq->desc = vq->avail = vq->used = NULL;
 }
 
-bool virtqueue_started(const VirtQueue *vq)
-{
-    return vq->started;
-}
-
 bool virtqueue_is_broken(const VirtQueue *vq)
 {
     return atomic_load_explicit(&vq->broken, memory_order_relaxed);
-}
-
-uint16_t virtqueue_last_avail_idx(const VirtQueue *vq)
-{
-    return vq->last_avail;
-}
-
-uint16_t virtqueue_used_idx(const VirtQueue *vq)
-{
-    return vq->used_idx;
 }
 
 unsigned int virtqueue_in_use(const VirtQueue *vq)

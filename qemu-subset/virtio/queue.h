@@ -72,12 +72,9 @@ bool virtqueue_has_rings(const VirtQueue *vq);
  */
 bool virtqueue_start(VirtQueue *vq, const VirtQueueFeatures *features);
 void virtqueue_stop(VirtQueue *vq);
-bool virtqueue_started(const VirtQueue *vq);
 /* [any] */
 bool virtqueue_is_broken(const VirtQueue *vq);
-/* Index of the next entry of the available ring, for introspection. */
-uint16_t virtqueue_last_avail_idx(const VirtQueue *vq);
-uint16_t virtqueue_used_idx(const VirtQueue *vq);
+/* Elements taken and not yet filled. Home. */
 unsigned int virtqueue_in_use(const VirtQueue *vq);
 
 /* Tie @elem to @vq as number @slot: 0 to the offered size (one more than can be in use), one element a number. */
