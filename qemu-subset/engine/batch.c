@@ -38,7 +38,7 @@ static unsigned int batch_size(const Batch *b, unsigned int limit)
 
 static void note_residence(Batch *b, unsigned int n, int64_t queued_ns)
 {
-    uint64_t waited_us = queued_ns ? (uint64_t)(aio_now_ns() - queued_ns) / 1000 : 0;
+    uint64_t waited_us = (uint64_t)(aio_now_ns() - queued_ns) / 1000;
 
     /* One clock read a batch: all are counted with the wait of the oldest. */
     aio_stat_add(&aio_context_stats(b->source.ctx)->residence_histogram[aio_stat_bucket(waited_us)], n);
@@ -63,7 +63,7 @@ static void end_now(void *opaque)
         if (!fifo_empty(&b->ending)) {
             aio_bh_schedule(b->end_bh); /* done() may poll the context and wait for the others */
         }
-        engine_finish(req, req->ret);
+        engine_finish(b, req, req->ret);
     }
     aio_unplug(b->source.ctx);
 }
@@ -135,11 +135,7 @@ void batch_flush(AioSource *src)
 void batch_add(Batch *b, EngineRequest *req)
 {
     uint64_t node_limit = req->file->max_batch;
-    bool plugged = aio_plugged(b->source.ctx);
 
-    if (!b->queued) {
-        b->clock_ns = plugged ? aio_now_ns() : 0;
-    }
     req->queued_ns = b->clock_ns;
     fifo_push(&b->queue, &req->link);
     b->queued++;
@@ -149,7 +145,7 @@ void batch_add(Batch *b, EngineRequest *req)
     if (b->blocked) {
         return;
     }
-    if (!plugged) {
+    if (!aio_plugged(b->source.ctx)) {
         run_queue(b, 1);
         return;
     }
@@ -166,9 +162,10 @@ void batch_completed(Batch *b, EngineRequest *req, int64_t res)
     b->source.pending = b->queued;
     switch (engine_judge(req, res)) {
     case VERDICT_OVER:
-        engine_finish(req, req->ret);
+        engine_finish(b, req, req->ret);
         break;
     case VERDICT_AGAIN:
+        batch_clock(b);
         batch_add(b, req);
         break;
     case VERDICT_WORKER:
@@ -188,7 +185,7 @@ static void worker_done(WorkItem *item, int ret)
     b->in_flight--;
     b->blocked = false;
     b->source.pending = b->queued;
-    engine_finish(req, ret);
+    engine_finish(b, req, ret);
     if (b->source.pending && !aio_plugged(b->source.ctx)) {
         run_queue(b, 1);
     }
@@ -207,6 +204,7 @@ void batch_init(Batch *b, const EngineBackend *backend, AioContext *ctx)
     b->backend = backend;
     b->source.ops = &backend->source_ops;
     b->source.ctx = ctx;
+    list_init(&b->live);
     fifo_init(&b->queue);
     fifo_init(&b->ending);
     b->end_bh = aio_bh_new(ctx, end_now, b);

@@ -43,6 +43,7 @@ extern const EngineBackend engine_backend_threads, engine_backend_native, engine
 struct Batch {
     AioSource source;
     const EngineBackend *backend;
+    ListNode live; /* EngineRequest.live_link: begun and not ended, oldest first */
     Fifo queue; /* EngineRequest.link, oldest first */
     unsigned int queued;
     unsigned int in_flight; /* in the kernel or in a worker */
@@ -50,7 +51,7 @@ struct Batch {
     bool blocked;
     bool section_ends; /* hand_over() is called at the end of a section, not because a limit was reached */
     bool node_limits; /* some queued request has a limit of its node */
-    int64_t clock_ns; /* when the queue was last empty and got a request; 0 outside of sections */
+    int64_t clock_ns; /* when the queue was last empty and got a request */
     Fifo ending;      /* over, with the result in ->ret, but done() may not be called just now */
     AioBH *end_bh;
 };
@@ -68,6 +69,14 @@ static inline EngineRequest *batch_pop(Batch *b)
 
 /* The engine's state in the current context. */
 Batch *batch_of(EngineKind kind);
+/* One clock read serves all that are queued together. */
+static inline void batch_clock(Batch *b)
+{
+    if (!b->queued) {
+        b->clock_ns = aio_now_ns();
+    }
+}
+
 /* Queue @req, and hand over if a limit is reached or no section is open. */
 void batch_add(Batch *b, EngineRequest *req);
 /* Hand over everything that is queued, in batches within the limits. */
@@ -98,8 +107,8 @@ void engine_remaining(EngineRequest *req, const struct iovec **iov, unsigned int
 /* RWF_* flags for the attempt that is about to be made. */
 int engine_rw_flags(EngineRequest *req);
 /* The one place where requests begin and end. */
-void engine_begin(EngineRequest *req, EngineKind kind);
-void engine_finish(EngineRequest *req, int ret);
+void engine_begin(Batch *b, EngineRequest *req, EngineKind kind);
+void engine_finish(Batch *b, EngineRequest *req, int ret);
 
 /* --- blocking.c --- */
 /* WorkItem.func of an EngineRequest: all of it, from its progress on. Returns 0 or -errno. */

@@ -13,22 +13,46 @@
 #define STATE_LIVE 0xe7
 #define STATE_OVER 0x11
 
-void engine_begin(EngineRequest *req, EngineKind kind)
+static void publish_oldest(Batch *b)
+{
+    static const char *const names[] = {
+        [ENGINE_READ] = "read",       [ENGINE_WRITE] = "write",     [ENGINE_FLUSH] = "flush", [ENGINE_WRITE_ZEROES] = "write zeroes",
+        [ENGINE_DISCARD] = "discard", [ENGINE_TRUNCATE] = "truncate",
+    };
+    const EngineRequest *req = list_first(&b->live, EngineRequest, live_link);
+
+    aio_source_set_oldest(&b->source, names[req->op], req->offset, req->bytes, req->begun_ns);
+}
+
+void engine_begin(Batch *b, EngineRequest *req, EngineKind kind)
 {
     assert(req->state != STATE_LIVE);
     req->state = STATE_LIVE;
     req->kind = (uint8_t)kind;
     req->ret = 0;
     req->progress = 0;
-    req->queued_ns = 0;
     req->dsync = false;
     req->partial = NULL;
+    batch_clock(b);
+    req->begun_ns = b->clock_ns;
+    list_append(&b->live, &req->live_link);
+    if (b->live.next == &req->live_link) {
+        publish_oldest(b);
+    }
+    aio_stat_add(&b->source.in_flight.count, 1);
 }
 
-void engine_finish(EngineRequest *req, int ret)
+void engine_finish(Batch *b, EngineRequest *req, int ret)
 {
+    bool oldest = b->live.next == &req->live_link;
+
     assert(req->state == STATE_LIVE);
     req->state = STATE_OVER;
+    list_remove(&req->live_link);
+    aio_stat_add(&b->source.in_flight.count, UINT64_MAX);
+    if (oldest && !list_empty(&b->live)) {
+        publish_oldest(b);
+    }
     req->ret = ret;
     if (G_UNLIKELY(req->partial)) {
         g_free(req->partial);

@@ -61,11 +61,11 @@ EngineResult engine_submit(EngineKind kind, EngineRequest *req)
             req->ret = ret;
             return ENGINE_DONE;
         }
-        engine_begin(req, kind);
+        engine_begin(b, req, kind);
         batch_add(b, req);
         return ENGINE_QUEUED;
     }
-    engine_begin(req, kind);
+    engine_begin(b, req, kind);
     if (req->op == ENGINE_FLUSH) {
         batch_add(b, req);
     } else {

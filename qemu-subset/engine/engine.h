@@ -62,7 +62,8 @@ struct EngineRequest {
     uint8_t kind;
     bool dsync; /* the present attempt carries RWF_DSYNC */
     uint64_t progress; /* bytes already transferred: short transfers continue from here */
-    int64_t queued_ns;
+    int64_t begun_ns, queued_ns; /* read once for all that come together */
+    ListNode live_link;
     struct iovec *partial; /* allocated only after a short transfer inside a vector */
     union {
         struct {

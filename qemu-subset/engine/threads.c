@@ -6,8 +6,10 @@ static void thread_done(WorkItem *item, int ret)
 {
     EngineRequest *req = container_of(item, EngineRequest, work);
 
-    batch_of(ENGINE_THREADS)->in_flight--;
-    engine_finish(req, ret);
+    Batch *b = batch_of(ENGINE_THREADS);
+
+    b->in_flight--;
+    engine_finish(b, req, ret);
 }
 
 static int threads_hand_over(Batch *b, unsigned int n)

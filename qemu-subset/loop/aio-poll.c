@@ -8,12 +8,51 @@
 /* In units of AIO_PASSES_WITHOUT_LOOK: a pass that reaps is longer, and what comes through descriptors is often the next request. */
 #define COST_OF_COMPLETIONS 4
 
+/* A coarse clock read takes 7 ns, a pass for one bottom half 20. */
+#define PASSES_A_CLOCK_READ 64
+
 int64_t aio_now_ns(void)
 {
     struct timespec ts;
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+/* A tenth of what the precise clock costs; a few milliseconds do not matter to who asks why a loop is stuck. */
+static int64_t coarse_now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+    return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+static void since(AioContext *ctx, int64_t now)
+{
+    atomic_store_explicit(&ctx->stats.since_ns, (uint64_t)now, memory_order_relaxed);
+}
+
+/* Returns the phase before. The time of a pass inside another one is counted in its own phases only. */
+static inline unsigned int enter_phase(AioContext *ctx, unsigned int phase)
+{
+    unsigned int old = atomic_load_explicit(&ctx->stats.phase, memory_order_relaxed);
+
+    atomic_store_explicit(&ctx->stats.phase, phase, memory_order_relaxed);
+    if (__builtin_expect(ctx->timing, 0)) {
+        int64_t now = aio_now_ns();
+
+        aio_stat_add(&ctx->stats.phase_ns[old], (uint64_t)(now - ctx->phase_ns));
+        ctx->phase_ns = now;
+    }
+    return old;
+}
+
+/* The switch may be turned at any time; a pass measures from its start to its end or not at all. */
+static void refresh_timing(AioContext *ctx)
+{
+    ctx->timing = aio_context_phase_times(ctx);
+    ctx->phase_ns = ctx->timing ? aio_now_ns() : 0;
 }
 
 static bool work_is_here(const AioContext *ctx)
@@ -30,6 +69,7 @@ static int64_t pass_timeout(AioContext *ctx)
 static void wait_for_events(AioContext *ctx, int64_t timeout_ns)
 {
     ctx->skipped = 0;
+    enter_phase(ctx, AIO_PHASE_WAIT);
     ctx->mon->wait(ctx, timeout_ns);
     if (!list_empty(&ctx->always)) {
         AioHandler *h;
@@ -103,6 +143,7 @@ static bool sleep_for_events(AioContext *ctx, int64_t timeout_ns)
         return false;
     }
     aio_stat_add(&ctx->stats.sleeps, 1);
+    since(ctx, coarse_now_ns());
     wait_for_events(ctx, timeout_ns);
     return true;
 }
@@ -132,6 +173,7 @@ static int64_t pass_wait(AioContext *ctx, bool blocking, int64_t *now)
 
         if (ctx->poll_ns > 0 && ctx->poll.max_ns > 0) {
             submit_ring(ctx);
+            enter_phase(ctx, AIO_PHASE_POLL);
             found = aio_adaptive_poll(ctx, timeout);
             if (!found && timeout > 0) {
                 timeout = aio_timers_timeout(ctx);
@@ -147,9 +189,17 @@ static int64_t pass_wait(AioContext *ctx, bool blocking, int64_t *now)
         ctx->inner[AIO_POLL_NOTIFIER].hit = true;
     }
     if (!measure) {
+        /*
+         * Passes that find their work here are short, and their number is what counts: the clock is not read for each. Should
+         * one get stuck, the few before it are counted along.
+         */
+        if (!here || aio_stat_get(&ctx->stats.passes) % PASSES_A_CLOCK_READ == 0) {
+            since(ctx, coarse_now_ns());
+        }
         return ctx->poll.max_ns ? 0 : -1;
     }
     *now = ctx->last_ns = aio_now_ns();
+    since(ctx, *now);
     return *now - start;
 }
 
@@ -161,6 +211,7 @@ bool aio_poll_is_nested(const AioContext *ctx)
 bool aio_poll(AioContext *ctx, bool blocking)
 {
     bool progress;
+    unsigned int outer;
     int64_t block_ns, now = ctx->last_ns;
 
     assert(in_home(ctx));
@@ -169,6 +220,10 @@ bool aio_poll(AioContext *ctx, bool blocking)
     if (atomic_load_explicit(&ctx->params_gen, memory_order_relaxed) != ctx->poll_gen) {
         aio_adaptive_refresh(ctx);
     }
+    if (__builtin_expect(aio_context_phase_times(ctx) != ctx->timing, 0)) {
+        refresh_timing(ctx);
+    }
+    outer = enter_phase(ctx, AIO_PHASE_SUBMIT);
     /* Whatever a caller further up the stack keeps plugged: this pass may wait for it. */
     aio_sources_flush(ctx);
 
@@ -176,7 +231,9 @@ bool aio_poll(AioContext *ctx, bool blocking)
 
     /* Everything that the callbacks of one pass submit goes out together. */
     aio_plug(ctx);
+    enter_phase(ctx, AIO_PHASE_COMPLETIONS);
     progress = aio_sources_reap(ctx) > 0;
+    enter_phase(ctx, AIO_PHASE_HANDLERS);
     progress |= aio_handlers_dispatch(ctx);
     aio_notifier_clear(ctx);
     if (block_ns >= 0) {
@@ -185,12 +242,16 @@ bool aio_poll(AioContext *ctx, bool blocking)
     if (!aio_inbox_empty(ctx)) {
         aio_inbox_take(ctx, false);
     }
+    enter_phase(ctx, AIO_PHASE_BOTTOM_HALVES);
     progress |= aio_work_run(ctx);
+    enter_phase(ctx, AIO_PHASE_TIMERS);
     progress |= aio_timers_run(ctx);
+    enter_phase(ctx, AIO_PHASE_SUBMIT);
     aio_unplug(ctx);
 
     if (!--ctx->depth && !list_empty(&ctx->deleted)) {
         aio_handlers_free_deleted(ctx);
     }
+    enter_phase(ctx, outer);
     return progress;
 }

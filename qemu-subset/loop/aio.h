@@ -164,16 +164,29 @@ typedef struct AioSourceOps {
     void (*destroy)(AioSource *src);
 } AioSourceOps;
 
+/* The requests of a source for who asks from another thread; written by the home alone. */
+typedef struct AioInFlight {
+    AioCounter count;
+    /* The oldest, valid while count is not 0. */
+    AioCounter version; /* odd while the rest changes */
+    _Atomic(const char *) what; /* "read"; a constant */
+    AioCounter offset, bytes, since_ns;
+} AioInFlight;
+
 struct AioSource {
     const AioSourceOps *ops;
     AioContext *ctx;
     bool pending; /* flush() has something to do; set and cleared by the source */
+    AioInFlight in_flight;
 };
 
 /* The source in @slot, or NULL. Home. */
 AioSource *aio_source_get(AioContext *ctx, AioSlot slot);
 /* Put @src in its empty slot; the context calls its ops from then on. Home. */
 void aio_source_attach(AioContext *ctx, AioSlot slot, AioSource *src);
+
+/* The oldest request of @src is another one now. Home; a few plain stores. */
+void aio_source_set_oldest(AioSource *src, const char *what, uint64_t offset, uint64_t bytes, int64_t since_ns);
 
 /*
  * Submission sections nest; when the outermost ends, sources with something pending are flushed. Home of the current
@@ -217,8 +230,35 @@ void aio_context_thread_pool(const AioContext *ctx, int *min, int *max);
 int aio_context_set_max_events(AioContext *ctx, unsigned int max_events, Error **errp);
 unsigned int aio_context_max_events(const AioContext *ctx);
 
+/* Measure the time in each phase (AioStats.phase_ns): two clock reads a phase, so it is off by default. */
+void aio_context_set_phase_times(AioContext *ctx, bool on);
+bool aio_context_phase_times(const AioContext *ctx);
+
 /* [any] Counters, written by the home alone. */
 AioStats *aio_context_stats(AioContext *ctx);
+
+/* --- What a loop is doing, told without its help, for it may be stuck --- */
+typedef struct AioSourceState {
+    const char *name; /* of the source */
+    uint64_t count;   /* requests in flight, queued ones included; not 0 */
+    const char *what; /* the oldest: "read"; NULL: it changes faster than it can be read */
+    uint64_t offset, bytes;
+    int64_t since_ns; /* when it was submitted, as aio_now_ns() */
+} AioSourceState;
+
+typedef struct AioContextState {
+    AioPhase phase;
+    int handler_fd;   /* AIO_PHASE_HANDLERS: whose */
+    int64_t since_ns; /* AIO_PHASE_WAIT, POLL: when that began; others: when the loop was last seen to begin to dispatch */
+    unsigned int n_sources;
+    AioSourceState source[AIO_SLOTS]; /* those with requests in flight */
+} AioContextState;
+
+/*
+ * [any] The caller keeps @ctx from being shut down. A loop that is always busy is seen as of a moment ago, and the members
+ * may belong to slightly different moments; a loop that does not move is seen as it is.
+ */
+void aio_context_state(AioContext *ctx, AioContextState *state);
 
 /* [any] Monotonic time in nanoseconds (CLOCK_MONOTONIC). */
 int64_t aio_now_ns(void);

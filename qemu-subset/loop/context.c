@@ -231,6 +231,16 @@ void aio_context_set_poll_params(AioContext *ctx, const AioPollParams *p)
     pthread_mutex_unlock(&ctx->params_lock);
 }
 
+void aio_context_set_phase_times(AioContext *ctx, bool on)
+{
+    atomic_store_explicit(&ctx->phase_times, on, memory_order_relaxed);
+}
+
+bool aio_context_phase_times(const AioContext *ctx)
+{
+    return atomic_load_explicit(&((AioContext *)ctx)->phase_times, memory_order_relaxed);
+}
+
 void aio_context_set_max_batch(AioContext *ctx, int64_t max_batch)
 {
     atomic_store_explicit(&ctx->max_batch, max_batch, memory_order_relaxed);

@@ -170,11 +170,13 @@ struct AioContext {
     bool resfd_signalled;   /* completions were reaped whose eventfd write the monitor may still report */
     bool poll_begun;        /* some handler is between begin() and end() */
     bool closing;
+    bool timing;          /* phase_times as seen by this pass */
+    int64_t phase_ns;     /* while timing: when the phase began */
     AioPollState inner[AIO_POLL_INNER];
     AioSource *sources[AIO_SLOTS];
     AioSource *attached[AIO_SLOTS]; /* those that are there, without gaps */
     uint8_t attached_slot[AIO_SLOTS];
-    unsigned int n_attached;
+    _Atomic unsigned int n_attached; /* release: what is before it in @attached can be read by anyone */
     unsigned int n_timers; /* armed, on all clocks */
     void *uring, *kaio; /* struct AioUring, AioKaio */
     void *mon_state;
@@ -194,6 +196,7 @@ struct AioContext {
     /* Read by anyone. */
     _Atomic unsigned int uring_flags; /* in force */
     _Atomic unsigned int max_events;
+    _Atomic bool phase_times;         /* asked for */
     _Atomic bool waited;              /* waiting != 0, for aio_wait_kick() */
     _Atomic int64_t virtual_deadline; /* of the virtual clock's heap, INT64_MAX if empty */
     _Atomic int64_t max_batch;

@@ -167,6 +167,7 @@ static void handler_dispatch(AioContext *ctx, AioHandler *h)
     unsigned int revents = h->revents;
     bool poll_said_yes = h->poll_said_yes;
 
+    atomic_store_explicit(&ctx->stats.handler_fd, h->fd, memory_order_relaxed);
     list_remove(&h->ready_link);
     h->revents = 0;
     h->poll_said_yes = false;

@@ -259,8 +259,7 @@ unsigned int aio_kaio_reap(AioContext *ctx)
     }
     if (requests) {
         ctx->resfd_signalled = ctx->monitor != AIO_MONITOR_LINUX_AIO;
-        aio_stat_add(&ctx->stats.reaps, 1);
-        aio_stat_add(&ctx->stats.completions, requests);
+        aio_stat_reap(&ctx->stats, requests);
     }
     return requests;
 }

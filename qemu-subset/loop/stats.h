@@ -10,6 +10,19 @@
 
 typedef _Atomic uint64_t AioCounter;
 
+/* What a loop is doing. */
+typedef enum AioPhase {
+    AIO_PHASE_OUTSIDE, /* between passes */
+    AIO_PHASE_POLL,    /* in user space */
+    AIO_PHASE_WAIT,    /* in the kernel */
+    AIO_PHASE_COMPLETIONS,
+    AIO_PHASE_HANDLERS, /* of descriptors */
+    AIO_PHASE_BOTTOM_HALVES,
+    AIO_PHASE_TIMERS,
+    AIO_PHASE_SUBMIT,
+    AIO_PHASES,
+} AioPhase;
+
 typedef struct AioStats {
     AioCounter passes;        /* calls of aio_poll() */
     AioCounter polls;         /* passes that polled in user space */
@@ -26,6 +39,12 @@ typedef struct AioStats {
     AioCounter completions;   /* and how many */
     AioCounter batch_histogram[AIO_HISTOGRAM];
     AioCounter residence_histogram[AIO_HISTOGRAM]; /* queued to submitted, in microseconds */
+    AioCounter reap_histogram[AIO_HISTOGRAM];      /* completions taken at a time */
+    /* For who asks why the loop does not answer; see aio_context_state(). */
+    _Atomic unsigned int phase;  /* AioPhase */
+    _Atomic int handler_fd;      /* of the handler that was dispatched last */
+    AioCounter since_ns;         /* when it went to sleep, or last began to dispatch */
+    AioCounter phase_ns[AIO_PHASES]; /* time spent, while aio_context_set_phase_times() is on */
     /* Written by the threads that notify. */
     AioCounter notify_sent __attribute__((aligned(64))); /* eventfd writes */
 } AioStats;
@@ -57,6 +76,14 @@ static inline void aio_stat_batch(AioStats *s, uint64_t n)
     if (n > aio_stat_get(&s->batch_max)) {
         atomic_store_explicit(&s->batch_max, n, memory_order_relaxed);
     }
+}
+
+/* Count @n completions, not 0, that were found by one look. */
+static inline void aio_stat_reap(AioStats *s, uint64_t n)
+{
+    aio_stat_add(&s->reaps, 1);
+    aio_stat_add(&s->completions, n);
+    aio_stat_add(&s->reap_histogram[aio_stat_bucket(n)], 1);
 }
 
 #endif

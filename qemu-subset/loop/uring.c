@@ -375,8 +375,7 @@ unsigned int aio_uring_reap(AioContext *ctx)
         c->fn(c, res, flags);
     }
     if (requests) {
-        aio_stat_add(&ctx->stats.reaps, 1);
-        aio_stat_add(&ctx->stats.completions, requests);
+        aio_stat_reap(&ctx->stats, requests);
     }
     return requests;
 }

@@ -272,7 +272,6 @@ static void take_finished(WorkerPool *pool)
 static unsigned int pool_reap(AioSource *src)
 {
     WorkerPool *pool = container_of(src, WorkerPool, source);
-    AioStats *stats = aio_context_stats(src->ctx);
     unsigned int n = 0;
     FifoNode *node;
 
@@ -286,8 +285,7 @@ static unsigned int pool_reap(AioSource *src)
         item->done(item, item->ret);
     }
     if (n) {
-        aio_stat_add(&stats->reaps, 1);
-        aio_stat_add(&stats->completions, n);
+        aio_stat_reap(aio_context_stats(src->ctx), n);
     }
     aio_unplug(src->ctx);
     return n;

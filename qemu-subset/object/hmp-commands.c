@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* HMP commands on the object tree, on user-creatable objects and on iothreads. */
+/* HMP commands on the object tree and on user-creatable objects. */
 #include "object/commands.h"
-#include "object/iothread.h"
+#include "object/private.h"
 
 #include "qapi/keyval.h"
 #include "qapi/qapi-commands-misc.h"
@@ -137,61 +137,6 @@ static void hmp_info_qom_tree(json_t *args, GString *out)
     }
 }
 
-static void hmp_info_iothreads(json_t *args, GString *out)
-{
-    IOThreadInfoList *list = qmp_query_iothreads(NULL);
-
-    for (IOThreadInfoList *l = list; l; l = l->next) {
-        const IOThreadInfo *t = l->value;
-        g_string_append_printf(out, "%s:\n  thread_id=%" G_GINT64_FORMAT "\n", t->id, t->thread_id);
-        g_string_append_printf(out, "  poll-max-ns=%" G_GINT64_FORMAT "\n", t->poll_max_ns);
-        g_string_append_printf(out, "  poll-grow=%" G_GINT64_FORMAT "\n", t->poll_grow);
-        g_string_append_printf(out, "  poll-shrink=%" G_GINT64_FORMAT "\n", t->poll_shrink);
-        g_string_append_printf(out, "  poll-weight=%" G_GINT64_FORMAT "\n", t->poll_weight);
-        g_string_append_printf(out, "  aio-max-batch=%" G_GINT64_FORMAT "\n", t->aio_max_batch);
-    }
-    qapi_free_IOThreadInfoList(list);
-}
-
-/* Buckets as "1:n 2:n 4:n", each named by its lower bound; empty ones are left out. */
-static void print_histogram(GString *out, const char *name, const intList *buckets)
-{
-    g_string_append_printf(out, "  %s=", name);
-    const char *space = "";
-    for (int i = 0; buckets; buckets = buckets->next, i++) {
-        if (buckets->value) {
-            g_string_append_printf(out, "%s%llu:%" G_GINT64_FORMAT, space, 1ull << i, buckets->value);
-            space = " ";
-        }
-    }
-    g_string_append_c(out, '\n');
-}
-
-static void hmp_info_iothread_stats(json_t *args, GString *out)
-{
-    IothreadStatsList *list = qmp_x_query_iothread_stats(NULL);
-
-    for (IothreadStatsList *l = list; l; l = l->next) {
-        const IothreadStats *s = l->value;
-        const struct {
-            const char *name;
-            uint64_t value;
-        } rows[] = {
-            {"passes", s->passes}, {"polls", s->polls}, {"polls-success", s->polls_success}, {"sleeps", s->sleeps},
-            {"notify-sent", s->notify_sent}, {"notify-saved", s->notify_saved}, {"submit-calls", s->submit_calls},
-            {"requests", s->requests}, {"batch-max", s->batch_max}, {"reaps", s->reaps},
-            {"completions", s->completions},
-        };
-        g_string_append_printf(out, "%s:\n", s->id);
-        for (unsigned int i = 0; i < G_N_ELEMENTS(rows); i++) {
-            g_string_append_printf(out, "  %s=%" G_GUINT64_FORMAT "\n", rows[i].name, rows[i].value);
-        }
-        print_histogram(out, "batch-histogram", s->batch_histogram);
-        print_histogram(out, "queue-residence-us", s->queue_residence_histogram);
-    }
-    qapi_free_IothreadStatsList(list);
-}
-
 const HmpCommand object_hmp_commands[] = {
     {"qom-list", "path:s?", "path", "list QOM properties", hmp_qom_list},
     {"qom-get", "path:s,property:s", "path property", "print QOM property", hmp_qom_get},
@@ -200,7 +145,7 @@ const HmpCommand object_hmp_commands[] = {
     {"object_add", "object:S", "[qom-type=]type,id=str[,prop=value][,...]", "create QOM object", hmp_object_add},
     {"object_del", "id:s", "id", "destroy QOM object", hmp_object_del},
     {"info qom-tree", "path:s?", "[path]", "show QOM composition tree", hmp_info_qom_tree},
-    {"info iothreads", "", "", "show iothreads", hmp_info_iothreads},
+    {"info iothreads", "verbose:-v", "[-v]", "show iothreads; -v: and what each is doing", hmp_info_iothreads},
     {"info iothread-stats", "", "", "show counters of the iothreads", hmp_info_iothread_stats},
     {0},
 };

@@ -22,6 +22,7 @@ struct IOThread {
     int64_t poll_max_ns, poll_grow, poll_shrink, poll_weight;
     int monitor; /* AioMonitor asked for */
     unsigned int uring_flags;
+    bool phase_times;
     char *id;
     pthread_t thread;
     pid_t thread_id;
@@ -82,6 +83,7 @@ static void apply_params(EventLoopBase *b)
         IOThread *t = (IOThread *)b;
         AioPollParams p = {t->poll_max_ns, t->poll_grow, t->poll_shrink, t->poll_weight};
         aio_context_set_poll_params(b->ctx, &p);
+        aio_context_set_phase_times(b->ctx, t->phase_times);
     }
 }
 
@@ -306,6 +308,20 @@ static bool set_uring_flags(Object *obj, const ObjectProperty *p, json_t *value,
     return true;
 }
 
+static json_t *get_phase_times(Object *obj, const ObjectProperty *p, Error **errp)
+{
+    return json_boolean(IOTHREAD(obj)->phase_times);
+}
+
+static bool set_phase_times(Object *obj, const ObjectProperty *p, json_t *value, Error **errp)
+{
+    IOTHREAD(obj)->phase_times = json_is_true(value);
+    if (BASE(obj)->ctx) {
+        aio_context_set_phase_times(BASE(obj)->ctx, IOTHREAD(obj)->phase_times);
+    }
+    return true;
+}
+
 static const ObjectProperty iothread_properties[] = {
     PARAM("poll-max-ns", IOThread, poll_max_ns, 0, INT64_MAX),
     PARAM_DEFAULT("poll-weight", IOThread, poll_weight, 0, 63, AIO_POLL_WEIGHT_DEFAULT),
@@ -316,6 +332,8 @@ static const ObjectProperty iothread_properties[] = {
      .description = "how the loop waits for file descriptors"},
     {.name = "x-io-uring-flags", .kind = PROP_STRING, .get = get_uring_flags, .set = set_uring_flags,
      .description = "set-up flags of the io_uring ring"},
+    {.name = "x-phase-times", .kind = PROP_BOOL, .get = get_phase_times, .set = set_phase_times,
+     .description = "measure the time spent in each phase of the loop"},
     {0},
 };
 

@@ -5,16 +5,25 @@
  * QOS_SHIM_LOG=FILE     append "NAME ARGUMENT RESULT REQUESTS" for each call; REQUESTS leaves out polls
  * QOS_SHIM_EAGAIN=N     every N-th io_submit() fails with EAGAIN
  * QOS_SHIM_PARTIAL=N    io_submit() takes at most N requests at a time
+ * QOS_SHIM_HOLD=FILE    requests do not complete while FILE exists
+ * QOS_SHIM_NO_AIO=1     io_setup() fails with EAGAIN
+ * QOS_SHIM_NO_URING=1   io_uring_setup() fails with EPERM, from a filter in the kernel
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libaio.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,8 +37,24 @@ int io_uring_enter2(unsigned int fd, unsigned int to_submit, unsigned int min, u
 
 static int log_fd = -1;
 static long eagain_every, partial;
+static const char *hold;
 static atomic_long submits;
 static __thread bool inside; /* a library's wrapper calls syscall() itself: one line is enough */
+
+static void forbid_uring(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog)) {
+        abort();
+    }
+}
 
 __attribute__((constructor)) static void shim_init(void)
 {
@@ -38,6 +63,10 @@ __attribute__((constructor)) static void shim_init(void)
     log_fd = path ? open(path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600) : -1;
     eagain_every = e ? atol(e) : 0;
     partial = p ? atol(p) : 0;
+    hold = getenv("QOS_SHIM_HOLD");
+    if (getenv("QOS_SHIM_NO_URING")) {
+        forbid_uring();
+    }
 }
 
 /* One write() a line, so that threads do not mix; errno stays as the call left it. */
@@ -73,6 +102,57 @@ static long count_requests(struct iocb **iocbs, long n)
     return requests;
 }
 
+typedef struct Held {
+    int (*submit)(io_context_t, long, struct iocb **);
+    io_context_t ctx;
+    long n;
+    struct iocb *iocbs[];
+} Held;
+
+static void *submit_later(void *opaque)
+{
+    Held *h = opaque;
+
+    while (access(hold, F_OK) == 0) {
+        usleep(1000);
+    }
+    if (h->submit(h->ctx, h->n, h->iocbs) != h->n) {
+        abort();
+    }
+    free(h);
+    return NULL;
+}
+
+/* Take them, and let a thread pass them on when the file is gone. */
+static int hold_back(int (*submit)(io_context_t, long, struct iocb **), io_context_t ctx, long n, struct iocb **iocbs)
+{
+    Held *h = malloc(sizeof(*h) + (size_t)n * sizeof(h->iocbs[0]));
+    pthread_t thread;
+
+    if (!h) {
+        abort();
+    }
+    *h = (Held){submit, ctx, n};
+    memcpy(h->iocbs, iocbs, (size_t)n * sizeof(h->iocbs[0]));
+    if (pthread_create(&thread, NULL, submit_later, h) || pthread_detach(thread)) {
+        abort();
+    }
+    return (int)n;
+}
+
+int io_setup(int max, io_context_t *ctx)
+{
+    static int (*real)(int, io_context_t *);
+    int ret;
+
+    if (!real) {
+        real = (int (*)(int, io_context_t *))next("io_setup");
+    }
+    ret = getenv("QOS_SHIM_NO_AIO") ? -EAGAIN : real(max, ctx);
+    note("io_setup", max, ret, 0);
+    return ret;
+}
+
 int io_submit(io_context_t ctx, long nr, struct iocb **iocbs)
 {
     static int (*real)(io_context_t, long, struct iocb **);
@@ -81,6 +161,9 @@ int io_submit(io_context_t ctx, long nr, struct iocb **iocbs)
 
     if (!real) {
         real = (int (*)(io_context_t, long, struct iocb **))next("io_submit");
+    }
+    if (hold && access(hold, F_OK) == 0 && count_requests(iocbs, nr) == nr) {
+        return hold_back(real, ctx, nr, iocbs);
     }
     if (eagain_every && atomic_fetch_add(&submits, 1) % eagain_every == eagain_every - 1) {
         note("io_submit", nr, -EAGAIN, 0);
