@@ -108,9 +108,15 @@ static void look_at_times(AioContext *ctx, bool completions)
 /* What the kernel refused to take from the ring for lack of resources is offered again before sleep, and soon after. */
 #define RETRY_SUBMIT_NS 1000000
 
+/* Completions of Linux AIO that, against expectation, have to be waited for without a signal. */
+#define SILENT_NS 50000
+
 /* Monitors other than io_uring do not submit by waiting. Returns how long they may wait. */
 static int64_t submit_before_sleep(AioContext *ctx, int64_t timeout_ns)
 {
+    if (aio_kaio_silent(ctx) && (timeout_ns < 0 || timeout_ns > SILENT_NS)) {
+        timeout_ns = SILENT_NS;
+    }
     if (ctx->uring && ctx->monitor != AIO_MONITOR_IO_URING && aio_uring_unsubmitted(ctx)) {
         aio_uring_submit(ctx);
         if (aio_uring_unsubmitted(ctx) && (timeout_ns < 0 || timeout_ns > RETRY_SUBMIT_NS)) {

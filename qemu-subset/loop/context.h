@@ -127,6 +127,8 @@ unsigned int aio_uring_in_flight(const AioContext *ctx);
 void aio_uring_destroy(AioContext *ctx);
 bool aio_kaio_exists(const AioContext *ctx);
 void aio_kaio_destroy(AioContext *ctx);
+/* Requests are in flight that will not signal the notifier when they complete: do not rely on it. */
+bool aio_kaio_silent(const AioContext *ctx);
 /* Make the context anew with @max_events. 0 or -errno with @errp set (the old one stays). */
 int aio_kaio_resize(AioContext *ctx, unsigned int max_events, Error **errp);
 

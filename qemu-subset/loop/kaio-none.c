@@ -34,6 +34,11 @@ int aio_kaio_resize(AioContext *ctx, unsigned int max_events, Error **errp)
     return none_init(ctx, errp);
 }
 
+bool aio_kaio_silent(const AioContext *ctx)
+{
+    return false;
+}
+
 int aio_kaio_submit(AioContext *ctx, struct iocb **iocbs, unsigned int n)
 {
     return -ENOSYS;

@@ -15,16 +15,32 @@ typedef struct KernelRing {
     uint32_t magic, compat_features, incompat_features, header_length;
     struct io_event events[];
 } KernelRing;
+/* In <linux/aio_abi.h>, which cannot be had together with <libaio.h>. */
+#ifndef IOCB_FLAG_RESFD
+#define IOCB_FLAG_RESFD (1 << 0)
+#endif
+
 #define KERNEL_RING_MAGIC 0xa10a10a1u
 
 /* Room for descriptors besides the engine's events; those that find none are watched by an epoll in the monitor. */
 #define WATCHED_EVENTS 256
 #define BUFFERED 64
 
+/*
+ * IOCB_FLAG_RESFD costs a request 0.1 us. Where the file completes everything within io_submit(2) (memory behind it), the loop
+ * finds all in the ring before it could sleep, so after some calls in a row that ended so only the last of a batch signals.
+ * Should that turn out wrong, the loop sleeps in short pieces until those that do not signal are over, and twice as many
+ * calls are needed before it is believed again.
+ */
+#define QUIET_AFTER_MIN 8
+#define QUIET_AFTER_MAX 65536
+
 typedef struct AioKaio {
     io_context_t id;
     KernelRing *ring;       /* NULL: unknown layout, so events are fetched by io_getevents(2) */
     unsigned int in_flight; /* requests */
+    unsigned int silent;    /* ... of which so many do not signal */
+    unsigned int at_once, quiet_after; /* calls in a row that left nothing to wait for, and how many make a rule */
     /* Events fetched by a system call, next to run at @first. */
     struct io_event buffer[BUFFERED];
     unsigned int first, buffered;
@@ -84,6 +100,7 @@ bool aio_kaio_get(AioContext *ctx, Error **errp)
         return false;
     }
     k = g_new0(AioKaio, 1);
+    k->quiet_after = QUIET_AFTER_MIN;
     k->id = id;
     k->ring = known_ring(id);
     ctx->kaio = k;
@@ -125,7 +142,7 @@ int aio_kaio_resize(AioContext *ctx, unsigned int max_events, Error **errp)
         ctx->mon->queue_replaced(ctx);
     }
     io_destroy(k->id);
-    *k = (AioKaio){.id = id, .ring = known_ring(id)};
+    *k = (AioKaio){.id = id, .ring = known_ring(id), .quiet_after = QUIET_AFTER_MIN};
     return 0;
 }
 
@@ -153,26 +170,6 @@ int aio_kaio_cancel_own(AioContext *ctx, struct iocb *iocb)
     return io_cancel(((AioKaio *)ctx->kaio)->id, iocb, &unused);
 }
 
-int aio_kaio_submit(AioContext *ctx, struct iocb **iocbs, unsigned int n)
-{
-    AioKaio *k = ctx->kaio;
-    int ret;
-
-    if (ctx->monitor != AIO_MONITOR_LINUX_AIO) {
-        for (unsigned int i = 0; i < n; i++) {
-            io_set_eventfd(iocbs[i], ctx->notifier.fd);
-        }
-    }
-    ret = io_submit(k->id, n, iocbs);
-    if (ret > 0) {
-        k->in_flight += (unsigned int)ret;
-        aio_stat_batch(&ctx->stats, (unsigned int)ret);
-    }
-    return ret;
-}
-
-/* --- Completion --- */
-
 static unsigned int ring_count(KernelRing *ring)
 {
     uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
@@ -181,6 +178,64 @@ static unsigned int ring_count(KernelRing *ring)
 
     return tail >= head ? tail - head : ring->nr - head + tail;
 }
+
+static bool signals(const struct iocb *iocb)
+{
+    return iocb->u.c.flags & IOCB_FLAG_RESFD;
+}
+
+/* Ask for the notifier to be signalled by @iocbs, or only by the last of them. */
+static void set_signals(AioContext *ctx, AioKaio *k, struct iocb **iocbs, unsigned int n)
+{
+    unsigned int first = k->at_once >= k->quiet_after ? n - 1 : 0;
+
+    for (unsigned int i = first; i < n; i++) {
+        io_set_eventfd(iocbs[i], ctx->notifier.fd);
+    }
+}
+
+static void submitted(AioKaio *k, struct iocb **iocbs, unsigned int n)
+{
+    k->in_flight += n;
+    for (unsigned int i = 0; i < n && !signals(iocbs[i]); i++) {
+        k->silent++;
+    }
+    if (k->ring && ring_count(k->ring) + k->buffered >= k->in_flight) {
+        k->at_once = MIN(k->at_once + 1, QUIET_AFTER_MAX);
+        return;
+    }
+    if (k->at_once >= k->quiet_after) {
+        k->quiet_after = MIN(2 * k->quiet_after, QUIET_AFTER_MAX);
+    }
+    k->at_once = 0;
+}
+
+int aio_kaio_submit(AioContext *ctx, struct iocb **iocbs, unsigned int n)
+{
+    AioKaio *k = ctx->kaio;
+    int ret;
+
+    if (ctx->monitor != AIO_MONITOR_LINUX_AIO) {
+        set_signals(ctx, k, iocbs, n);
+    }
+    ret = io_submit(k->id, n, iocbs);
+    if (ret > 0) {
+        aio_stat_batch(&ctx->stats, (unsigned int)ret);
+        if (ctx->monitor != AIO_MONITOR_LINUX_AIO) {
+            submitted(k, iocbs, (unsigned int)ret);
+        } else {
+            k->in_flight += (unsigned int)ret;
+        }
+    }
+    return ret;
+}
+
+bool aio_kaio_silent(const AioContext *ctx)
+{
+    return ctx->kaio && ((AioKaio *)ctx->kaio)->silent;
+}
+
+/* --- Completion --- */
 
 static void fetch(AioContext *ctx, AioKaio *k, long min, struct timespec *ts)
 {
@@ -244,6 +299,7 @@ unsigned int aio_kaio_reap(AioContext *ctx)
     AioKaio *k = ctx->kaio;
     unsigned int requests = 0;
     unsigned int left = aio_kaio_ready(ctx) ? k->buffered + (k->ring ? ring_count(k->ring) : 0) : 0;
+    bool watched_by_notifier = ctx->monitor != AIO_MONITOR_LINUX_AIO;
     struct io_event ev;
 
     /* As in aio_uring_reap(): only what is there now, each taken out before its callback runs. */
@@ -253,6 +309,7 @@ unsigned int aio_kaio_reap(AioContext *ctx)
 
         if (!(data & AIO_COMPLETION_OWN)) {
             k->in_flight--;
+            k->silent -= watched_by_notifier && !signals(ev.obj);
             requests++;
         }
         c->fn(c, (int64_t)ev.res, 0);

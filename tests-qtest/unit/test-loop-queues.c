@@ -457,6 +457,75 @@ static void case_kaio_resize_busy(AioContext *ctx)
     close(fd);
 }
 
+/* A request that completes when a pipe becomes readable: within io_submit(2) if it is, else when somebody writes. */
+static void pipe_request(Disk *d, Pipe *p)
+{
+    *d = (Disk){.c.fn = disk_done};
+    io_prep_poll(&d->iocb, p->r, POLLIN);
+    d->iocb.data = &d->c;
+}
+
+#define PAIR 2
+
+static void submit_pair(AioContext *ctx, Disk *d, Pipe *first, Pipe *second)
+{
+    struct iocb *iocbs[PAIR] = {&d[0].iocb, &d[1].iocb};
+
+    pipe_request(&d[0], first);
+    pipe_request(&d[1], second);
+    g_assert_cmpint(aio_kaio_submit(ctx, iocbs, PAIR), ==, PAIR);
+}
+
+static void *put_later(void *opaque)
+{
+    g_usleep(20000);
+    pipe_put(opaque);
+    return NULL;
+}
+
+/*
+ * Calls that completed everything at once for long make the loop do without signals; a request that then takes its time must
+ * end all the same, though nothing else happens and the one that would signal never completes.
+ */
+static void case_kaio_unexpected_wait(AioContext *ctx)
+{
+    Disk d[PAIR];
+    Pipe p, never;
+    pthread_t writer;
+    char c;
+
+    if (!get_kaio(ctx)) {
+        return;
+    }
+    pipe_open(&p, ctx);
+    pipe_open(&never, ctx);
+    for (int round = 0; round < 3; round++) {
+        pipe_put(&p);
+        for (int i = 0; i < 100; i++) {
+            submit_pair(ctx, d, &p, &p);
+            while (!d[0].done || !d[1].done) {
+                aio_poll(ctx, true);
+            }
+        }
+        g_assert_cmpint(read(p.r, &c, 1), ==, 1);
+        submit_pair(ctx, d, &p, &never);
+        g_assert_cmpint(pthread_create(&writer, NULL, put_later, &p), ==, 0);
+        while (!d[0].done) {
+            aio_poll(ctx, true);
+        }
+        pthread_join(writer, NULL);
+        g_assert_cmpint(read(p.r, &c, 1), ==, 1);
+        g_assert_false(d[1].done);
+        pipe_put(&never);
+        while (!d[1].done) {
+            aio_poll(ctx, true);
+        }
+        g_assert_cmpint(read(never.r, &c, 1), ==, 1);
+    }
+    pipe_close(&p);
+    pipe_close(&never);
+}
+
 static void case_shutdown_waits(AioContext *ctx)
 {
     Disk d = {0};
@@ -497,6 +566,7 @@ static const LoopCaseEntry cases[] = {
     {"kaio/requests-complete", case_kaio_requests},
     {"kaio/unknown-ring-layout-uses-getevents", case_kaio_unknown_ring},
     {"kaio/requests-and-descriptors", case_kaio_with_descriptors},
+    {"kaio/unexpected-wait-ends", case_kaio_unexpected_wait},
     {"kaio/resize-keeps-descriptors", case_kaio_resize},
     {"kaio/resize-refused-while-busy", case_kaio_resize_busy},
     {"shutdown/waits-for-requests", case_shutdown_waits},
