@@ -90,12 +90,30 @@ bool bench_bare_libaio(const BenchConfig *cfg, BenchResult *res, const char **wh
     return true;
 }
 
-static void prepare_read(struct io_uring *ring, const BenchConfig *cfg, char *buf, uint64_t slot, BenchRandom *rnd)
+enum { REGISTERED_FILE = 1, REGISTERED_BUFFERS = 2 };
+
+static void prepare_read(struct io_uring *ring, const BenchConfig *cfg, unsigned int registered, char *buf, uint64_t slot,
+                         BenchRandom *rnd)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+    int fd = registered & REGISTERED_FILE ? 0 : cfg->fd;
 
-    io_uring_prep_read(sqe, cfg->fd, buf + slot * cfg->block, cfg->block, bench_random_offset(rnd));
+    if (registered & REGISTERED_BUFFERS) {
+        io_uring_prep_read_fixed(sqe, fd, buf + slot * cfg->block, cfg->block, bench_random_offset(rnd), 0);
+    } else {
+        io_uring_prep_read(sqe, fd, buf + slot * cfg->block, cfg->block, bench_random_offset(rnd));
+    }
+    sqe->flags |= registered & REGISTERED_FILE ? IOSQE_FIXED_FILE : 0;
     sqe->user_data = slot;
+}
+
+static bool register_all(struct io_uring *ring, const BenchConfig *cfg, unsigned int registered, char *buf)
+{
+    struct iovec iov = {buf, (size_t)cfg->depth * cfg->block};
+
+    io_uring_register_ring_fd(ring);
+    return (!(registered & REGISTERED_FILE) || !io_uring_register_files(ring, &cfg->fd, 1)) &&
+           (!(registered & REGISTERED_BUFFERS) || !io_uring_register_buffers(ring, &iov, 1));
 }
 
 /* Wait by looking at the ring, entering the kernel only if it asks for that. */
@@ -109,7 +127,8 @@ static void submit_and_spin(struct io_uring *ring)
     }
 }
 
-static bool bare_uring(const BenchConfig *cfg, unsigned int flags, bool spin, BenchResult *res, const char **why)
+static bool bare_uring(const BenchConfig *cfg, unsigned int flags, unsigned int registered, bool spin, BenchResult *res,
+                       const char **why)
 {
     struct io_uring ring;
     unsigned int in_flight = cfg->depth;
@@ -121,12 +140,17 @@ static bool bare_uring(const BenchConfig *cfg, unsigned int flags, bool spin, Be
         *why = "io_uring_setup failed";
         return false;
     }
-    io_uring_register_ring_fd(&ring);
     buf = bench_buffers(cfg);
+    if (!register_all(&ring, cfg, registered, buf)) {
+        *why = "io_uring_register failed";
+        io_uring_queue_exit(&ring);
+        free(buf);
+        return false;
+    }
     bench_random_init(&rnd, cfg);
     bench_clock_start(&clock, cfg);
     for (unsigned int i = 0; i < cfg->depth; i++) {
-        prepare_read(&ring, cfg, buf, i, &rnd);
+        prepare_read(&ring, cfg, registered, buf, i, &rnd);
     }
     while (in_flight) {
         struct io_uring_cqe *cqe;
@@ -144,7 +168,7 @@ static bool bare_uring(const BenchConfig *cfg, unsigned int flags, bool spin, Be
             g_assert_cmpint(cqe->res, ==, (int)cfg->block);
             n++;
             if (go_on) {
-                prepare_read(&ring, cfg, buf, cqe->user_data, &rnd);
+                prepare_read(&ring, cfg, registered, buf, cqe->user_data, &rnd);
             }
         }
         io_uring_cq_advance(&ring, n);
@@ -159,22 +183,33 @@ static bool bare_uring(const BenchConfig *cfg, unsigned int flags, bool spin, Be
 
 bool bench_bare_uring(const BenchConfig *cfg, BenchResult *res, const char **why)
 {
-    return bare_uring(cfg, 0, false, res, why);
+    return bare_uring(cfg, 0, 0, false, res, why);
 }
 
 bool bench_bare_uring_coop(const BenchConfig *cfg, BenchResult *res, const char **why)
 {
-    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN, false, res, why);
+    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN, 0, false, res, why);
 }
 
 bool bench_bare_uring_defer(const BenchConfig *cfg, BenchResult *res, const char **why)
 {
-    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, false, res, why);
+    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, 0, false, res, why);
+}
+
+bool bench_bare_uring_file(const BenchConfig *cfg, BenchResult *res, const char **why)
+{
+    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, REGISTERED_FILE, false, res, why);
+}
+
+bool bench_bare_uring_buffers(const BenchConfig *cfg, BenchResult *res, const char **why)
+{
+    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, REGISTERED_BUFFERS, false, res, why);
 }
 
 bool bench_bare_uring_spin(const BenchConfig *cfg, BenchResult *res, const char **why)
 {
-    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG, true, res, why);
+    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG, 0, true, res,
+                      why);
 }
 
 /* One thread, one blocking call after the other: what a request costs at least. */

@@ -28,6 +28,8 @@ static const Runnable runnables[] = {
     {"bare-io_uring", bench_bare_uring, true},
     {"bare-io_uring-coop", bench_bare_uring_coop, true},
     {"bare-io_uring-defer", bench_bare_uring_defer, true},
+    {"bare-io_uring-file", bench_bare_uring_file, true}, /* registered, with DEFER_TASKRUN */
+    {"bare-io_uring-buffers", bench_bare_uring_buffers, true},
     {"bare-io_uring-spin", bench_bare_uring_spin, true},
     {"bare-pread", bench_bare_pread, true},
     {"qemu-img-threads", bench_qemu_img, true},

@@ -33,6 +33,8 @@ bool bench_bare_libaio(const BenchConfig *cfg, BenchResult *res, const char **wh
 bool bench_bare_uring(const BenchConfig *cfg, BenchResult *res, const char **why);
 bool bench_bare_uring_coop(const BenchConfig *cfg, BenchResult *res, const char **why);
 bool bench_bare_uring_defer(const BenchConfig *cfg, BenchResult *res, const char **why);
+bool bench_bare_uring_file(const BenchConfig *cfg, BenchResult *res, const char **why);
+bool bench_bare_uring_buffers(const BenchConfig *cfg, BenchResult *res, const char **why);
 bool bench_bare_uring_spin(const BenchConfig *cfg, BenchResult *res, const char **why);
 bool bench_bare_pread(const BenchConfig *cfg, BenchResult *res, const char **why);
 bool bench_threads(const BenchConfig *cfg, BenchResult *res, const char **why);
