@@ -12,6 +12,7 @@
 #include "tools/system.h"
 #include "virtio-blk/virtio-blk.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -454,8 +455,22 @@ static void finish(Settings *s)
 static Settings settings;
 static OptionUse *command_line;
 
+/* Or the first files that are opened, disk images among them, would become what messages are written to. */
+static bool open_standard_files(void)
+{
+    for (int fd = 0; fd < 3; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool system_start(int argc, char **argv)
 {
+    if (!open_standard_files()) {
+        return false;
+    }
     error_set_progname(argv[0]);
     command_line = options_parse(argc, argv);
     if (!command_line) {

@@ -7,7 +7,7 @@
 
 /*
  * Do what the command line says. @argv stays the caller's and must live on. False, with the error reported, if it cannot be
- * parsed; every later error, and help, ends the program.
+ * parsed; every later error, and help, ends the program. Standard files that are closed are opened on /dev/null.
  */
 bool system_start(int argc, char **argv);
 /* Take everything down again; nothing may be started after it. */

@@ -281,6 +281,39 @@ static void test_settings_change_under_io(void)
     unlink(image);
 }
 
+/* --- Started with nothing open --- */
+
+static char *file_of(int pid, int fd)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/fd/%d", pid, fd);
+
+    return g_file_read_link(path, NULL);
+}
+
+static void test_closed_standard_files(void)
+{
+    g_autofree char *dir = g_dir_make_tmp("lifecycle-XXXXXX", NULL);
+    g_autofree char *pidfile = g_build_filename(dir, "pid", NULL);
+    g_autofree char *text = NULL;
+    char *args[] = {"sh", "-c", "exec \"$0\" -machine none -pidfile \"$1\" <&- >&- 2>&-",
+                    (char *)g_getenv("QTEST_QEMU_BINARY"), pidfile, NULL};
+    GPid pid;
+
+    g_assert(g_spawn_async(NULL, args, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid, NULL));
+    while (!g_file_get_contents(pidfile, &text, NULL, NULL) || !*text) {
+        g_assert_cmpint(waitpid(pid, NULL, WNOHANG), ==, 0);
+        g_clear_pointer(&text, g_free);
+        g_usleep(1000);
+    }
+    for (int fd = 0; fd < 3; fd++) {
+        g_autofree char *file = file_of(pid, fd);
+        g_assert_cmpstr(file, ==, "/dev/null");
+    }
+    kill(pid, SIGTERM);
+    g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid);
+    g_rmdir(dir);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const ending_name[] = {"sigterm", "sigint", "sighup", "quit"};
@@ -293,6 +326,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < G_N_ELEMENTS(endings); i++) {
         add_case(test_ending, &endings[i], "/lifecycle/end/%s", ending_name[i]);
     }
+    g_test_add_func("/lifecycle/start/closed-standard-files-are-null", test_closed_standard_files);
     g_test_add_func("/lifecycle/end/with-requests-in-flight", test_end_with_requests_in_flight);
     g_test_add_func("/lifecycle/repeat/iothreads", test_iothreads_come_and_go);
     g_test_add_func("/lifecycle/repeat/refused-objects", test_refused_objects_leave_nothing);
