@@ -8,8 +8,9 @@
 #include <assert.h>
 
 /*
- * Batch size without any limit set: beyond it a larger batch saves less than it costs in latency. ENGINE_BATCH_MAX bounds
- * what one system call carries whatever is set, as the kernel's AIO context is made for 1024 events by default.
+ * Batch size without any limit set, which is QEMU's: beyond it a larger batch saves less than it costs in latency.
+ * ENGINE_BATCH_MAX bounds what one system call carries whatever is set, as the kernel's AIO context is made for 1024 events
+ * by default.
  */
 #define ENGINE_BATCH_DEFAULT 32
 #define ENGINE_BATCH_MAX 1024

@@ -2,7 +2,7 @@
 /* Polling in user space before the loop sleeps, for a time that adapts to how long waits turn out to be. */
 #include "loop/context.h"
 
-/* Something that was not dispatched for so long stops to be polled until it is dispatched again. */
+/* QEMU's value. Something that was not dispatched for so long stops to be polled until it is dispatched again. */
 #define POLL_IDLE_NS INT64_C(7000000000)
 
 void aio_poll_state_update(AioPollState *ps, const AioPollParams *p, int64_t block_ns)

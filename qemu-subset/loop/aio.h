@@ -126,7 +126,7 @@ void aio_run_in_home(AioContext *ctx, AioBHFn *fn, void *opaque);
     } while (0)
 void aio_wait_begin(void);
 void aio_wait_end(void);
-void aio_wait_kick(void); /* [any] wakes the main loop if it is inside AIO_WAIT_WHILE; cheap otherwise */
+void aio_wait_kick(void); /* [any] wakes every loop that is inside AIO_WAIT_WHILE; cheap if none is */
 
 /*
  * --- Sources: what queues submissions and completes in user space (the AIO engines) ---
@@ -213,6 +213,7 @@ typedef struct AioPollParams {
     int64_t shrink; /* divisor */
     int64_t weight; /* shift */
 } AioPollParams;
+/* QEMU's defaults. */
 #define AIO_POLL_GROW_DEFAULT 2
 #define AIO_POLL_SHRINK_DEFAULT 2
 #define AIO_POLL_WEIGHT_DEFAULT 3

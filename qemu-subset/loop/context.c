@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <glib.h>
 
+/* As QEMU, which has it fixed. */
 #define MAX_EVENTS_DEFAULT 1024
 /* Passes that shutdown makes for bottom halves that go on scheduling themselves. */
 #define SHUTDOWN_PASSES 100000

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+/* QEMU's workers wait as long. */
 #define IDLE_SECONDS 10
 
 /*

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Requests that may wait while one runs; then the peer is not read any more. */
+/* As in QEMU: requests that may wait while one runs; then the peer is not read any more. */
 #define QMP_QUEUE_MAX 8
 
 struct QmpMonitor {

@@ -413,7 +413,7 @@ static void iothread_init(Object *obj)
 {
     IOThread *t = IOTHREAD(obj);
 
-    t->poll_max_ns = 32768;
+    t->poll_max_ns = 32768; /* as QEMU */
     t->poll_grow = AIO_POLL_GROW_DEFAULT;
     t->poll_shrink = AIO_POLL_SHRINK_DEFAULT;
     t->poll_weight = AIO_POLL_WEIGHT_DEFAULT;
