@@ -2,6 +2,7 @@
 /* The virtio-blk device: realize, reset, coming to rest, and its types. Main thread unless noted. */
 #include "virtio-blk/internal.h"
 
+#include "block/commands.h"
 #include "guest/machine.h"
 #include "virtio/pci.h"
 
@@ -244,11 +245,17 @@ static bool blk_realize(DeviceState *dev, Error **errp)
 static void blk_unrealize(DeviceState *dev)
 {
     VirtIOBlock *s = to_blk(dev);
+    Drive *drive;
 
     virtio_shutdown(&s->vdev);
     free_queues(s);
     virtio_cleanup(&s->vdev);
     release_backend(s);
+    /* A drive that was made for a device goes with it. */
+    drive = drive_by_backend(s->blk);
+    if (drive) {
+        drive_free(drive);
+    }
 }
 
 /* --- Types --- */
