@@ -140,9 +140,20 @@ bool machine_smp_option(const char *arg, Error **errp)
 
 bool machine_cpu_option(const char *arg, Error **errp)
 {
-    if (strcmp(arg, "qemu64") && strcmp(arg, TYPE_QEMU64_CPU)) {
-        error_setg(errp, "unable to find CPU model '%s'", arg);
+    g_auto(GStrv) parts = g_strsplit(arg, ",", -1);
+
+    if (strcmp(parts[0] ? parts[0] : "", "qemu64") && strcmp(parts[0] ? parts[0] : "", TYPE_QEMU64_CPU)) {
+        error_setg(errp, "unable to find CPU model '%s'", parts[0] ? parts[0] : "");
         return false;
+    }
+    /* No processor runs, so there is nothing to choose but its name for interrupts, and no interrupt gets there. */
+    for (char **part = parts + 1; *part; part++) {
+        if (!g_str_has_prefix(*part, "apic-id=")) {
+            g_autofree char *name = g_strndup(*part, strcspn(*part, "="));
+
+            error_setg(errp, "Property '%s.%s' not found", TYPE_QEMU64_CPU, name);
+            return false;
+        }
     }
     return true;
 }
