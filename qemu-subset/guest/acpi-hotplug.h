@@ -6,10 +6,14 @@
 #include "guest/pci.h"
 #include "guest/runstate.h"
 
+/* Buses that firmware can tell apart. */
+#define ACPI_HOTPLUG_BUSES 256
+
 typedef struct AcpiHotplug {
     PciBus *bus;
-    uint32_t up;    /* slots with new devices; read once */
-    uint32_t down;  /* slots that a user wants ejected */
+    int numbered;                      /* buses that have got their number; -1: not yet counted */
+    uint32_t up[ACPI_HOTPLUG_BUSES];   /* slots with new devices; read once */
+    uint32_t down[ACPI_HOTPLUG_BUSES]; /* slots that a user wants ejected */
     uint32_t select;
     uint16_t gpe_status, gpe_enable;
     IrqLine *sci;
@@ -18,8 +22,11 @@ typedef struct AcpiHotplug {
     VmResetHook reset_hook;
 } AcpiHotplug;
 
-/* Make hot-plug work on @bus through registers at @base and the GPE0 block at @gpe_base; events raise @sci (may be NULL). */
-void acpi_hotplug_init(AcpiHotplug *s, PciBus *bus, uint16_t base, uint16_t gpe_base, IrqLine *sci);
+/*
+ * Make hot-plug work behind the bridges of root bus @bus, and on it if @root, through registers at @base and the GPE0 block at
+ * @gpe_base (0: not mapped); events raise @sci (may be NULL).
+ */
+void acpi_hotplug_init(AcpiHotplug *s, PciBus *bus, bool root, uint16_t base, uint16_t gpe_base, IrqLine *sci);
 void acpi_hotplug_cleanup(AcpiHotplug *s);
 void acpi_hotplug_reset(AcpiHotplug *s);
 

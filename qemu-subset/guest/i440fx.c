@@ -154,7 +154,7 @@ static bool pm_realize(PciDevice *dev, Error **errp)
 
     store_le16(dev->config + PCI_STATUS, 0x0280);
     dev->config[PCI_INTERRUPT_PIN] = 1;
-    acpi_hotplug_init(&s->hotplug, pci_bus(dev), ACPI_HOTPLUG_BASE, GPE0_BASE, s->sci);
+    acpi_hotplug_init(&s->hotplug, pci_bus(dev), true, ACPI_HOTPLUG_BASE, GPE0_BASE, s->sci);
     return true;
 }
 

@@ -119,7 +119,8 @@ static bool pc_init(MachineState *m, Error **errp)
 
 static bool q35_init(MachineState *m, Error **errp)
 {
-    return common_init(m, 0xb0000000, 0x80000000, errp) && q35_create(errp);
+    return common_init(m, 0xb0000000, 0x80000000, errp) &&
+           q35_create(m->acpi != DEVICE_OFF, errp);
 }
 
 const MachineClass machine_pc = {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* PCI buses: addresses of devices, configuration by address, the types, and what people are shown. */
+/* PCI buses: addresses of devices, configuration by address, and the types. */
 #include "guest/pci-private.h"
 #include "guest/private.h"
-
-#include "base/bswap.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -82,19 +80,78 @@ static void unplug(BusState *qbus, DeviceState *qdev)
     }
 }
 
-uint32_t pci_bus_config_read(PciBus *bus, uint32_t addr, unsigned int len)
+/* --- Buses behind bridges --- */
+
+PciBus *pci_bus_behind(const PciDevice *dev)
 {
-    PciDevice *dev = addr >> 16 & 0xff ? NULL : bus->devices[addr >> 8 & 0xff];
+    return pci_class(dev)->is_bridge && dev->qdev.buses ? g_ptr_array_index(dev->qdev.buses, 0) : NULL;
+}
+
+uint8_t pci_bus_number(const PciBus *bus)
+{
+    return bus->bridge ? bus->bridge->config[PCI_SECONDARY_BUS] : 0;
+}
+
+bool pci_bus_is_express(const PciBus *bus)
+{
+    return object_is_a(&((PciBus *)bus)->bus.obj, TYPE_PCIE_BUS);
+}
+
+PciBus *pci_bus_by_number(PciBus *root, unsigned int number)
+{
+    PciBus *bus = root;
+
+    while (bus && pci_bus_number(bus) != number) {
+        PciBus *next = NULL;
+
+        for (unsigned int i = 0; i < 256 && !next; i++) {
+            const PciDevice *dev = bus->devices[i];
+
+            if (dev && dev->qdev.realized && pci_class(dev)->is_bridge && dev->config[PCI_SECONDARY_BUS] <= number &&
+                dev->config[PCI_SUBORDINATE_BUS] >= number && dev->config[PCI_SECONDARY_BUS]) {
+                next = pci_bus_behind(dev);
+            }
+        }
+        bus = next;
+    }
+    return bus;
+}
+
+void pci_bus_update_mappings(PciBus *bus)
+{
+    for (unsigned int i = 0; i < 256; i++) {
+        PciDevice *dev = bus->devices[i];
+
+        if (dev && dev->qdev.realized) {
+            pci_update_mappings(dev);
+            if (pci_class(dev)->is_bridge) {
+                pci_bus_update_mappings(pci_bus_behind(dev));
+            }
+        }
+    }
+}
+
+static PciDevice *addressed(PciBus *root, uint32_t addr)
+{
+    PciBus *bus = pci_bus_by_number(root, addr >> 16 & 0xff);
+    PciDevice *dev = bus ? bus->devices[addr >> 8 & 0xff] : NULL;
 
     /* A device is visible once its realize is through. */
-    return dev && dev->qdev.realized ? pci_config_read(dev, addr & 0xff, len) : UINT32_MAX;
+    return dev && dev->qdev.realized ? dev : NULL;
+}
+
+uint32_t pci_bus_config_read(PciBus *bus, uint32_t addr, unsigned int len)
+{
+    PciDevice *dev = addressed(bus, addr);
+
+    return dev ? pci_config_read(dev, addr & 0xff, len) : UINT32_MAX;
 }
 
 void pci_bus_config_write(PciBus *bus, uint32_t addr, uint32_t value, unsigned int len)
 {
-    PciDevice *dev = addr >> 16 & 0xff ? NULL : bus->devices[addr >> 8 & 0xff];
+    PciDevice *dev = addressed(bus, addr);
 
-    if (dev && dev->qdev.realized) {
+    if (dev) {
         pci_config_write(dev, addr & 0xff, value, len);
     }
 }
@@ -104,6 +161,11 @@ PciBus *pci_bus_new(DeviceState *owner, const char *type, const char *name, int 
     PciBus *bus = (PciBus *)bus_new(type, owner, name);
 
     bus->min_slot = min_slot;
+    bus->hotplug_number = -1;
+    if (object_is_a(&owner->obj, TYPE_PCI_DEVICE)) {
+        bus->bridge = (PciDevice *)owner;
+        return bus;
+    }
     if (!buses) {
         buses = g_ptr_array_new();
     }
@@ -113,175 +175,10 @@ PciBus *pci_bus_new(DeviceState *owner, const char *type, const char *name, int 
 
 static void bus_finalize(Object *obj)
 {
-    g_ptr_array_remove(buses, obj);
-    if (!buses->len) {
+    if (buses && g_ptr_array_remove(buses, obj) && !buses->len) {
         g_ptr_array_free(buses, TRUE);
         buses = NULL;
     }
-}
-
-/* --- Text --- */
-
-static const char *class_name(uint16_t class_id)
-{
-    switch (class_id) {
-    case 0x0100:
-        return "SCSI controller";
-    case 0x0106:
-        return "SATA controller";
-    case 0x0101:
-        return "IDE controller";
-    case 0x0600:
-        return "Host bridge";
-    case 0x0601:
-        return "ISA bridge";
-    case 0x0680:
-        return "Bridge";
-    case 0x0c05:
-        return "SMBus";
-    default:
-        return NULL;
-    }
-}
-
-static void append_class(GString *out, uint16_t class_id)
-{
-    const char *name = class_name(class_id);
-
-    if (name) {
-        g_string_append(out, name);
-    } else {
-        g_string_append_printf(out, "Class %04x", class_id);
-    }
-}
-
-/* Part of "info qtree". */
-static void print_device(DeviceState *qdev, GString *out, int indent)
-{
-    PciDevice *dev = (PciDevice *)qdev;
-    const uint8_t *c = dev->config;
-
-    g_string_append_printf(out, "%*sclass ", indent, "");
-    append_class(out, load_le16(c + PCI_CLASS_DEVICE));
-    g_string_append_printf(out, ", addr 00:%02x.%x, pci id %04x:%04x (sub %04x:%04x)\n", PCI_SLOT(dev->devfn),
-                           PCI_FUNC(dev->devfn), load_le16(c + PCI_VENDOR_ID), load_le16(c + PCI_DEVICE_ID),
-                           load_le16(c + PCI_SUBSYSTEM_VENDOR_ID), load_le16(c + PCI_SUBSYSTEM_ID));
-    for (unsigned int i = 0; i < PCI_BARS; i++) {
-        const PciBar *bar = &dev->bars[i];
-        if (bar->type != PCI_BAR_NONE) {
-            g_string_append_printf(out, "%*sbar %u: %s at 0x%" PRIx64 " [0x%" PRIx64 "]\n", indent, "", i,
-                                   bar->type == PCI_BAR_IO ? "i/o" : "mem", bar->base, bar->base + bar->size - 1);
-        }
-    }
-}
-
-static void print_bars(const PciDevice *dev, GString *out)
-{
-    for (unsigned int i = 0; i < PCI_BARS; i++) {
-        const PciBar *bar = &dev->bars[i];
-
-        if (bar->type == PCI_BAR_NONE) {
-            continue;
-        }
-        bool io = bar->type == PCI_BAR_IO, wide = bar->type == PCI_BAR_MEM64_PREFETCH;
-        g_string_append_printf(out, "      BAR%u: %s", i, io ? "I/O" : wide ? "64 bit prefetchable memory" : "32 bit memory");
-        if (bar->base == UINT64_MAX) {
-            g_string_append(out, " (not mapped)\n");
-        } else {
-            g_string_append_printf(out, io ? " at 0x%04" PRIx64 " [0x%04" PRIx64 "].\n"
-                                           : " at 0x%08" PRIx64 " [0x%08" PRIx64 "].\n",
-                                   bar->base, bar->base + bar->size - 1);
-        }
-    }
-}
-
-void pci_print_info(GString *out)
-{
-    if (!buses) {
-        g_string_append(out, "No PCI buses\n");
-        return;
-    }
-    for (unsigned int b = 0; b < buses->len; b++) {
-        PciBus *bus = g_ptr_array_index(buses, b);
-        for (unsigned int i = 0; i < 256; i++) {
-            const PciDevice *dev = bus->devices[i];
-            if (!dev) {
-                continue;
-            }
-            const uint8_t *c = dev->config;
-            g_string_append_printf(out, "  Bus %2u, device %3u, function %u:\n    ", b, PCI_SLOT(i), PCI_FUNC(i));
-            append_class(out, load_le16(c + PCI_CLASS_DEVICE));
-            g_string_append_printf(out, ": PCI device %04x:%04x\n", load_le16(c + PCI_VENDOR_ID),
-                                   load_le16(c + PCI_DEVICE_ID));
-            g_string_append_printf(out, "      PCI subsystem %04x:%04x\n", load_le16(c + PCI_SUBSYSTEM_VENDOR_ID),
-                                   load_le16(c + PCI_SUBSYSTEM_ID));
-            if (c[PCI_INTERRUPT_PIN]) {
-                g_string_append_printf(out, "      IRQ %d, pin %c\n", c[PCI_INTERRUPT_LINE],
-                                       'A' + c[PCI_INTERRUPT_PIN] - 1);
-            }
-            print_bars(dev, out);
-            g_string_append_printf(out, "      id \"%s\"\n", dev->qdev.id ? dev->qdev.id : "");
-        }
-    }
-}
-
-static json_t *query_bars(const PciDevice *dev)
-{
-    json_t *list = json_array();
-
-    for (unsigned int i = 0; i < PCI_BARS; i++) {
-        const PciBar *bar = &dev->bars[i];
-        if (bar->type == PCI_BAR_NONE) {
-            continue;
-        }
-        json_t *r = json_pack("{s:i, s:I, s:I, s:s}", "bar", i, "address", (json_int_t)bar->base, "size",
-                              (json_int_t)bar->size, "type", bar->type == PCI_BAR_IO ? "io" : "memory");
-        if (bar->type != PCI_BAR_IO) {
-            json_object_set_new(r, "prefetch", json_boolean(bar->type == PCI_BAR_MEM64_PREFETCH));
-            json_object_set_new(r, "mem_type_64", json_boolean(bar->type == PCI_BAR_MEM64_PREFETCH));
-        }
-        json_array_append_new(list, r);
-    }
-    return list;
-}
-
-static json_t *query_device(const PciDevice *dev, unsigned int bus)
-{
-    const uint8_t *c = dev->config;
-    uint16_t class_id = load_le16(c + PCI_CLASS_DEVICE);
-    json_t *class_info = json_pack("{s:i}", "class", class_id);
-    json_t *id = json_pack("{s:i, s:i, s:i, s:i}", "device", load_le16(c + PCI_DEVICE_ID), "vendor",
-                           load_le16(c + PCI_VENDOR_ID), "subsystem", load_le16(c + PCI_SUBSYSTEM_ID),
-                           "subsystem-vendor", load_le16(c + PCI_SUBSYSTEM_VENDOR_ID));
-
-    if (class_name(class_id)) {
-        json_object_set_new(class_info, "desc", json_string(class_name(class_id)));
-    }
-    json_t *d = json_pack("{s:i, s:i, s:i, s:o, s:o, s:s, s:o, s:i}", "bus", bus, "slot", PCI_SLOT(dev->devfn),
-                          "function", PCI_FUNC(dev->devfn), "class_info", class_info, "id", id, "qdev_id",
-                          dev->qdev.id ? dev->qdev.id : "", "regions", query_bars(dev), "irq_pin",
-                          c[PCI_INTERRUPT_PIN]);
-    if (c[PCI_INTERRUPT_PIN]) {
-        json_object_set_new(d, "irq", json_integer(c[PCI_INTERRUPT_LINE]));
-    }
-    return d;
-}
-
-json_t *pci_query(void)
-{
-    json_t *list = json_array();
-
-    for (unsigned int b = 0; buses && b < buses->len; b++) {
-        PciBus *bus = g_ptr_array_index(buses, b);
-        json_t *devices = json_array();
-        for (unsigned int i = 0; i < 256; i++) {
-            if (bus->devices[i]) {
-                json_array_append_new(devices, query_device(bus->devices[i], b));
-            }
-        }
-        json_array_append_new(list, json_pack("{s:i, s:o}", "bus", b, "devices", devices));
-    }
-    return list;
 }
 
 /* --- Types --- */
@@ -369,7 +266,7 @@ static void pci_device_init(Object *obj)
 }
 
 static const PciDeviceClass base_pci_class = {.parent = {PCI_DEVICE_CLASS_BASE}};
-static const BusClass pci_bus_class = {.plug = plug, .unplug = unplug, .print_device = print_device};
+static const BusClass pci_bus_class = {.plug = plug, .unplug = unplug, .print_device = pci_print_device};
 
 static const ObjectType types[] = {
     {.name = TYPE_PCI_DEVICE, .parent = TYPE_DEVICE, .size = sizeof(PciDevice), .abstract = true,
@@ -378,6 +275,11 @@ static const ObjectType types[] = {
      .klass = &pci_bus_class},
     {.name = TYPE_PCIE_BUS, .parent = TYPE_PCI_BUS},
 };
+
+GPtrArray *pci_root_buses(void)
+{
+    return buses;
+}
 
 void pci_register_types(void)
 {

@@ -44,10 +44,13 @@ static uint64_t bar_address(const PciDevice *dev, unsigned int nr)
     base &= ~(bar->size - 1);
     last = base + bar->size - 1;
     end = bar->type == PCI_BAR_IO ? 0x10000 : bar->type == PCI_BAR_MEM32 ? UINT32_MAX : UINT64_MAX;
-    return base && last > base && last < end ? base : UINT64_MAX;
+    if (!base || last <= base || last >= end || !pci_bridges_forward(dev, bar->type == PCI_BAR_IO, base, last)) {
+        return UINT64_MAX;
+    }
+    return base;
 }
 
-static void update_mappings(PciDevice *dev)
+void pci_update_mappings(PciDevice *dev)
 {
     for (unsigned int i = 0; i < PCI_BARS; i++) {
         PciBar *bar = &dev->bars[i];
@@ -145,6 +148,69 @@ int pci_add_capability(PciDevice *dev, uint8_t cap_id, unsigned int offset, unsi
     return (int)offset;
 }
 
+/* --- PCI Express endpoints --- */
+
+#define EXP_SIZE 0x3c
+#define EXP_FLAGS 2
+#define EXP_DEVCAP 4
+#define EXP_DEVCTL 8
+#define EXP_LNKCAP 0xc
+#define EXP_LNKCTL 0x10
+#define EXP_LNKSTA 0x12
+#define EXP_DEVCAP2 0x24
+#define EXP_DEVCTL2 0x28
+#define EXP_DEVCTL_FLR 0x8000
+#define PM_SIZE 8
+
+bool pci_add_express_endpoint(PciDevice *dev, Error **errp)
+{
+    int exp = pci_add_capability(dev, PCI_CAP_ID_EXP, 0, EXP_SIZE, errp), pm;
+
+    if (exp < 0) {
+        return false;
+    }
+    store_le16(dev->config + exp + EXP_FLAGS, 0x0002);           /* version 2, endpoint */
+    store_le32(dev->config + exp + EXP_DEVCAP, 0x10008000);      /* function-level reset, role-based errors */
+    store_le16(dev->wmask + exp + EXP_DEVCTL, 0x000f);           /* error reporting */
+    store_le32(dev->config + exp + EXP_LNKCAP, 0x00000411);      /* 2.5 GT/s, one lane */
+    store_le16(dev->wmask + exp + EXP_LNKCTL, 0x00c0);
+    store_le16(dev->config + exp + EXP_LNKSTA, 0x0011);
+    store_le32(dev->config + exp + EXP_DEVCAP2, 0x00300000);     /* prefixes */
+    store_le16(dev->wmask + exp + EXP_DEVCTL2, 0x8000);
+    dev->exp_cap = (unsigned int)exp;
+    pm = pci_add_capability(dev, PCI_CAP_ID_PM, 0, PM_SIZE, errp);
+    if (pm < 0) {
+        return false;
+    }
+    dev->config[pm + 2] = 3; /* version */
+    dev->wmask[pm + 4] = 3;  /* power state */
+    return true;
+}
+
+static bool touches(unsigned int addr, unsigned int len, unsigned int reg, unsigned int reg_len)
+{
+    return addr < reg + reg_len && reg < addr + len;
+}
+
+/* Control registers of the capability go back to 0. */
+static void express_reset(PciDevice *dev)
+{
+    for (unsigned int i = 0; i < EXP_SIZE; i++) {
+        dev->config[dev->exp_cap + i] &= (uint8_t)~dev->wmask[dev->exp_cap + i];
+    }
+}
+
+static void express_config_written(PciDevice *dev, unsigned int addr, unsigned int len, uint32_t value)
+{
+    unsigned int reg = dev->exp_cap + EXP_DEVCTL + 1;
+
+    /* The top bit is not kept: it starts a reset. */
+    if ((load_le32(dev->config + dev->exp_cap + EXP_DEVCAP) & 0x10000000) && touches(addr, len, reg, 1) &&
+        (value >> (8 * (reg - addr)) & (EXP_DEVCTL_FLR >> 8))) {
+        device_reset(&dev->qdev);
+    }
+}
+
 /* --- INTx --- */
 
 static void intx_update(PciDevice *dev)
@@ -162,6 +228,10 @@ static void intx_update(PciDevice *dev)
         return;
     }
     dev->intx_out = out;
+    /* Bridges pass pins on in turns. */
+    for (; pci_bus(dev)->bridge; dev = pci_bus(dev)->bridge) {
+        pin = (PCI_SLOT(dev->devfn) + pin) % 4;
+    }
     if (pci_bus(dev)->set_irq) {
         pci_bus(dev)->set_irq(pci_bus(dev)->set_irq_opaque, dev, pin, out);
     }
@@ -195,15 +265,15 @@ uint32_t pci_config_read(PciDevice *dev, unsigned int addr, unsigned int len)
         pci_class(dev)->config_read(dev, addr, MIN(len, PCI_CONFIG_SIZE - addr));
     }
     for (unsigned int i = 0; i < len; i++) {
-        uint8_t byte = addr < PCI_CONFIG_SIZE && i < PCI_CONFIG_SIZE - addr ? dev->config[addr + i] : 0xff;
+        /* PCI Express devices have 4 KiB, with nothing in what is beyond. */
+        uint8_t byte = dev->exp_cap ? 0 : 0xff;
+
+        if (addr < PCI_CONFIG_SIZE && i < PCI_CONFIG_SIZE - addr) {
+            byte = dev->config[addr + i];
+        }
         value |= (uint32_t)byte << (8 * i);
     }
     return value;
-}
-
-static bool touches(unsigned int addr, unsigned int len, unsigned int reg, unsigned int reg_len)
-{
-    return addr < reg + reg_len && reg < addr + len;
 }
 
 void pci_config_write(PciDevice *dev, unsigned int addr, uint32_t value, unsigned int len)
@@ -222,7 +292,7 @@ void pci_config_write(PciDevice *dev, unsigned int addr, uint32_t value, unsigne
     if (touches(addr, len, PCI_COMMAND, 2) || touches(addr, len, PCI_BASE_ADDRESS_0, 4 * PCI_BARS)) {
         atomic_store_explicit(&dev->bus_master, dev->config[PCI_COMMAND] & PCI_COMMAND_MASTER,
                               memory_order_relaxed);
-        update_mappings(dev);
+        pci_update_mappings(dev);
         intx_update(dev);
     }
     if (dev->msix) {
@@ -230,6 +300,9 @@ void pci_config_write(PciDevice *dev, unsigned int addr, uint32_t value, unsigne
     }
     if (pci_class(dev)->config_write) {
         pci_class(dev)->config_write(dev, addr, len);
+    }
+    if (dev->exp_cap) {
+        express_config_written(dev, addr, len, value);
     }
 }
 
@@ -245,9 +318,14 @@ static void config_init(PciDevice *dev)
     store_le16(dev->config + PCI_DEVICE_ID, pc->device_id);
     dev->config[PCI_REVISION_ID] = pc->revision;
     store_le16(dev->config + PCI_CLASS_DEVICE, pc->class_id);
-    store_le16(dev->config + PCI_SUBSYSTEM_VENDOR_ID,
-               pc->subsystem_vendor_id ? pc->subsystem_vendor_id : DEFAULT_SUBSYSTEM_VENDOR);
-    store_le16(dev->config + PCI_SUBSYSTEM_ID, pc->subsystem_id ? pc->subsystem_id : DEFAULT_SUBSYSTEM);
+    dev->exp_cap = 0;
+    if (pc->is_bridge) {
+        dev->config[PCI_HEADER_TYPE] = PCI_HEADER_BRIDGE;
+    } else {
+        store_le16(dev->config + PCI_SUBSYSTEM_VENDOR_ID,
+                   pc->subsystem_vendor_id ? pc->subsystem_vendor_id : DEFAULT_SUBSYSTEM_VENDOR);
+        store_le16(dev->config + PCI_SUBSYSTEM_ID, pc->subsystem_id ? pc->subsystem_id : DEFAULT_SUBSYSTEM);
+    }
     if (dev->multifunction) {
         dev->config[PCI_HEADER_TYPE] |= PCI_HEADER_MULTI_FUNCTION;
     }
@@ -306,6 +384,9 @@ void pci_device_reset(DeviceState *qdev)
     PciDevice *dev = (PciDevice *)qdev;
     const PciDeviceClass *pc = pci_class(dev);
 
+    if (dev->exp_cap) {
+        express_reset(dev);
+    }
     if (pc->reset) {
         pc->reset(dev);
     }
@@ -324,6 +405,6 @@ void pci_device_reset(DeviceState *qdev)
             }
         }
     }
-    update_mappings(dev);
+    pci_update_mappings(dev);
     pci_msix_reset(dev);
 }

@@ -21,6 +21,7 @@ enum {
     PCI_VENDOR_ID = 0x00, PCI_DEVICE_ID = 0x02, PCI_COMMAND = 0x04, PCI_STATUS = 0x06, PCI_REVISION_ID = 0x08,
     PCI_CLASS_PROG = 0x09, PCI_CLASS_DEVICE = 0x0a, PCI_CACHE_LINE_SIZE = 0x0c, PCI_LATENCY_TIMER = 0x0d,
     PCI_HEADER_TYPE = 0x0e, PCI_BASE_ADDRESS_0 = 0x10, PCI_SUBSYSTEM_VENDOR_ID = 0x2c, PCI_SUBSYSTEM_ID = 0x2e,
+    PCI_PRIMARY_BUS = 0x18, PCI_SECONDARY_BUS = 0x19, PCI_SUBORDINATE_BUS = 0x1a, /* of bridges */
     PCI_ROM_ADDRESS = 0x30, PCI_CAPABILITY_LIST = 0x34, PCI_INTERRUPT_LINE = 0x3c, PCI_INTERRUPT_PIN = 0x3d,
 };
 #define PCI_COMMAND_IO 0x1
@@ -30,8 +31,11 @@ enum {
 #define PCI_COMMAND_INTX_DISABLE 0x400
 #define PCI_STATUS_INTERRUPT 0x08
 #define PCI_STATUS_CAP_LIST 0x10
+#define PCI_HEADER_BRIDGE 0x01
 #define PCI_HEADER_MULTI_FUNCTION 0x80
+#define PCI_CAP_ID_PM 0x01
 #define PCI_CAP_ID_VNDR 0x09
+#define PCI_CAP_ID_EXP 0x10
 #define PCI_CAP_ID_MSIX 0x11
 
 #define PCI_DEVFN(slot, fn) ((uint8_t)((slot) << 3 | (fn)))
@@ -47,6 +51,7 @@ typedef struct PciDeviceClass {
     DeviceClass parent;
     uint16_t vendor_id, device_id, class_id, subsystem_vendor_id, subsystem_id; /* subsystem 0: 1af4:1100 */
     uint8_t revision;
+    bool is_bridge; /* the header is a bridge's; see pci-bridge.h */
     /* Config space is set up from the ids and the address is known: add BARs, capabilities, MSI-X. */
     bool (*realize)(PciDevice *dev, Error **errp);
     void (*unrealize)(PciDevice *dev); /* BARs are unmapped before, MSI-X freed after it */
@@ -97,12 +102,18 @@ struct PciDevice {
     int intx_out;         /* level that reaches the bus: 0 when INTx is disabled */
     AioBH *intx_bh;
     _Atomic bool bus_master;
+    unsigned int exp_cap; /* offset of the PCI Express capability; 0: a conventional device */
 };
 
 struct PciBus {
     BusState bus;
     PciDevice *devices[256];
     int min_slot;         /* first slot for automatic addresses */
+    PciDevice *bridge;    /* that leads here; NULL: a root bus */
+    /* Hot-plug for buses behind bridges that are there when the machine starts; NULL: none. */
+    const HotplugOps *hotplug_below;
+    void *hotplug_below_opaque;
+    int hotplug_number;   /* for firmware, see acpi-hotplug.c; -1: none */
     /* Pin 0..3 of @dev changed level: route it. */
     void (*set_irq)(void *opaque, PciDevice *dev, int pin, int level);
     void *set_irq_opaque;
@@ -131,10 +142,16 @@ void pci_add_bar(PciDevice *dev, unsigned int nr, PciBarType type, uint64_t size
  */
 int pci_add_capability(PciDevice *dev, uint8_t cap_id, unsigned int offset, unsigned int size, Error **errp);
 
+/*
+ * PCI Express capability of an endpoint, and power management behind it, for realize; at the first free places. A function-level
+ * reset is done by device_reset().
+ */
+bool pci_add_express_endpoint(PciDevice *dev, Error **errp);
+
 /* --- Config space, main thread; any address and 1, 2 or 4 bytes: what lies outside reads as ones --- */
 uint32_t pci_config_read(PciDevice *dev, unsigned int addr, unsigned int len);
 void pci_config_write(PciDevice *dev, unsigned int addr, uint32_t value, unsigned int len);
-/* The same by bus address; @addr bits 8..15 are devfn, 0..7 the register. Absent devices read as ones. */
+/* The same by bus address from root bus @bus: bits 16..23 bus number, 8..15 devfn, 0..7 register. Absent devices read as ones. */
 uint32_t pci_bus_config_read(PciBus *bus, uint32_t addr, unsigned int len);
 void pci_bus_config_write(PciBus *bus, uint32_t addr, uint32_t value, unsigned int len);
 
@@ -166,7 +183,16 @@ bool pci_msix_enabled(const PciDevice *dev);
 void pci_msix_notify(PciDevice *dev, unsigned int vector);
 
 /* --- Buses --- */
-/* A root bus of @type below @owner (a host bridge). */
+/* The number that bridges and requests know it by: what the guest made it, 0 for a root bus. */
+uint8_t pci_bus_number(const PciBus *bus);
+/* Bus @number as seen from root bus @root; NULL if no bridge leads there. */
+PciBus *pci_bus_by_number(PciBus *root, unsigned int number);
+/* The bus behind @dev; NULL if it is not a bridge. */
+PciBus *pci_bus_behind(const PciDevice *dev);
+bool pci_bus_is_express(const PciBus *bus);
+/* The windows of the bridge in front of @bus changed: map and unmap BARs below. */
+void pci_bus_update_mappings(PciBus *bus);
+/* A bus of @type below @owner (a host bridge or a bridge). */
 PciBus *pci_bus_new(DeviceState *owner, const char *type, const char *name, int min_slot);
 void pci_register_types(void);
 

@@ -13,6 +13,8 @@ BusState *bus_system(void);
 /* Depth first from @bus: the first that matches, or NULL. */
 BusState *bus_walk(BusState *bus, bool (*match)(BusState *bus, const void *key), const void *key);
 bool bus_full(BusState *bus);
+/* The device that was plugged into the same bus before @dev; NULL: none. */
+DeviceState *device_before(DeviceState *dev);
 
 void device_globals_apply(DeviceState *dev);
 void device_globals_clear(void);

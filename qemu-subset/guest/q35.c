@@ -4,6 +4,7 @@
  * SMBus without devices.
  */
 #include "guest/q35.h"
+#include "guest/acpi-hotplug.h"
 #include "guest/ioapic.h"
 #include "guest/pci-host.h"
 
@@ -55,19 +56,24 @@ typedef struct Mch {
     GuestRegion window;
 } Mch;
 
-/* One megabyte a bus, one page a function; only bus 0 is there, and functions have 256 bytes. */
+/* One megabyte a bus, one page a function. */
+static PciDevice *window_device(Mch *s, uint64_t offset)
+{
+    PciBus *bus = pci_bus_by_number(pci_bus(&s->dev), (unsigned int)(offset >> 20));
+
+    return bus ? bus->devices[offset >> 12 & 0xff] : NULL;
+}
+
 static uint64_t window_read(void *opaque, uint64_t offset, unsigned int size)
 {
-    Mch *s = opaque;
-    PciDevice *dev = offset >> 20 ? NULL : pci_bus(&s->dev)->devices[offset >> 12 & 0xff];
+    PciDevice *dev = window_device(opaque, offset);
 
     return dev && dev->qdev.realized ? pci_config_read(dev, offset & 0xfff, size) : UINT64_MAX;
 }
 
 static void window_write(void *opaque, uint64_t offset, uint64_t value, unsigned int size)
 {
-    Mch *s = opaque;
-    PciDevice *dev = offset >> 20 ? NULL : pci_bus(&s->dev)->devices[offset >> 12 & 0xff];
+    PciDevice *dev = window_device(opaque, offset);
 
     if (dev && dev->qdev.realized) {
         pci_config_write(dev, offset & 0xfff, (uint32_t)value, size);
@@ -124,6 +130,7 @@ static const PciDeviceClass mch_class = {
 
 /* --- LPC: PIRQ A..D at 0x60, E..H at 0x68 --- */
 
+#define ACPI_HOTPLUG_BASE 0x0cc0
 #define PIRQ_COUNT 8
 #define PIRQ_DISABLED 0x80
 #define PIRQ_DIRECT 16 /* PIRQ A is also wired to this input of the ioapic, and so on */
@@ -134,6 +141,8 @@ typedef struct Lpc {
     DeviceState *ioapic;
     int count[PIRQ_COUNT]; /* devices that assert it */
     int level[IOAPIC_PINS];
+    bool acpi;
+    AcpiHotplug hotplug;
 } Lpc;
 
 static unsigned int route_register(unsigned int pirq)
@@ -187,12 +196,19 @@ static void set_routes(PciDevice *dev)
 
 static bool lpc_realize(PciDevice *dev, Error **errp)
 {
+    Lpc *s = (Lpc *)dev;
+
     set_routes(dev);
+    if (s->acpi) {
+        /* The GPE block lies where firmware puts it, and there is none. */
+        acpi_hotplug_init(&s->hotplug, pci_bus(dev), false, ACPI_HOTPLUG_BASE, 0, NULL);
+    }
     return true;
 }
 
 static void lpc_unrealize(PciDevice *dev)
 {
+    acpi_hotplug_cleanup(&((Lpc *)dev)->hotplug);
     pci_bus(dev)->set_irq = NULL;
 }
 
@@ -200,6 +216,9 @@ static void lpc_reset(PciDevice *dev)
 {
     set_routes(dev);
     route_all((Lpc *)dev);
+    if (((Lpc *)dev)->acpi) {
+        acpi_hotplug_reset(&((Lpc *)dev)->hotplug);
+    }
 }
 
 static const PciDeviceClass lpc_class = {
@@ -274,7 +293,7 @@ static PciDevice *function_new(const char *type, int devfn)
     return dev;
 }
 
-PciBus *q35_create(Error **errp)
+PciBus *q35_create(bool acpi, Error **errp)
 {
     Q35Host *q35 = (Q35Host *)device_new(TYPE_Q35_HOST);
     DeviceState *ioapic = device_new(TYPE_IOAPIC);
@@ -286,6 +305,7 @@ PciBus *q35_create(Error **errp)
     PciBus *bus = q35->host.bus;
     PciDevice *mch = function_new(TYPE_MCH, PCI_DEVFN(0, 0)), *lpc = function_new(TYPE_LPC, PCI_DEVFN(31, 0));
     ((Lpc *)lpc)->ioapic = ioapic;
+    ((Lpc *)lpc)->acpi = acpi;
     bus->set_irq = set_pci_irq;
     bus->set_irq_opaque = lpc;
     if (!device_realize_as(&mch->qdev, &bus->bus, &q35->dev.obj, "mch", errp) ||

@@ -9,7 +9,7 @@
  * Build the chipset: host bridge at /machine/q35 with bus pcie.0, mch and ioapic, and the functions of slot 31. The root bus takes
  * no hot-plug.
  */
-PciBus *q35_create(Error **errp);
+PciBus *q35_create(bool acpi, Error **errp);
 
 void q35_register_types(void);
 

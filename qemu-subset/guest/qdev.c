@@ -83,6 +83,13 @@ bool bus_full(BusState *bus)
     return max && n >= max;
 }
 
+DeviceState *device_before(DeviceState *dev)
+{
+    ListNode *prev = dev->bus_link.prev;
+
+    return prev == &dev->bus->devices ? NULL : container_of(prev, DeviceState, bus_link);
+}
+
 BusState *bus_walk(BusState *bus, bool (*match)(BusState *bus, const void *key), const void *key)
 {
     DeviceState *dev;
@@ -227,36 +234,59 @@ void device_unrealize(DeviceState *dev)
     unplug(dev);
 }
 
-static void collect_below(DeviceState *dev, GPtrArray *paths)
+/* One device that goes: what the event says of it, and itself if a user made it and nobody else takes it out of the tree. */
+typedef struct Departure {
+    char *path, *id;
+    Object *user_made;
+} Departure;
+
+static void departure_clear(void *p)
 {
+    Departure *d = p;
+
+    if (d->user_made) {
+        object_unparent(d->user_made);
+        object_unref(d->user_made);
+    }
+    g_free(d->path);
+    g_free(d->id);
+}
+
+static void collect(DeviceState *dev, bool below, GArray *all)
+{
+    Departure d = {.path = object_path(&dev->obj), .id = g_strdup(dev->id)};
     DeviceState *child;
 
     for (unsigned int i = 0; dev->buses && i < dev->buses->len; i++) {
         BusState *bus = g_ptr_array_index(dev->buses, i);
         list_for_each(child, &bus->devices, bus_link) {
-            collect_below(child, paths);
-            g_ptr_array_add(paths, object_path(&child->obj));
+            collect(child, true, all);
         }
     }
+    if (below && (dev->obj.parent == object_container("/machine/peripheral") ||
+                  dev->obj.parent == object_container("/machine/peripheral-anon"))) {
+        d.user_made = object_ref(&dev->obj);
+    }
+    g_array_append_val(all, d);
 }
 
 void device_unplug(DeviceState *dev)
 {
-    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
-    g_autofree char *own = object_path(&dev->obj);
-    g_autofree char *id = g_strdup(dev->id);
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(Departure));
 
-    collect_below(dev, paths);
+    g_array_set_clear_func(all, departure_clear);
+    collect(dev, false, all);
     device_unrealize(dev);
     object_unparent(&dev->obj);
-    for (unsigned int i = 0; i < paths->len; i++) {
-        qapi_event_emit("DEVICE_DELETED", json_pack("{s:s}", "path", g_ptr_array_index(paths, i)));
+    for (unsigned int i = 0; i < all->len; i++) {
+        const Departure *d = &g_array_index(all, Departure, i);
+        json_t *data = json_pack("{s:s}", "path", d->path);
+
+        if (d->id) {
+            json_object_set_new(data, "device", json_string(d->id));
+        }
+        qapi_event_emit("DEVICE_DELETED", data);
     }
-    json_t *data = json_pack("{s:s}", "path", own);
-    if (id) {
-        json_object_set_new(data, "device", json_string(id));
-    }
-    qapi_event_emit("DEVICE_DELETED", data);
 }
 
 void device_reset(DeviceState *dev)

@@ -3,6 +3,7 @@
 #include "guest/fw-cfg.h"
 #include "guest/i440fx.h"
 #include "guest/machine-private.h"
+#include "guest/pci-bridge.h"
 #include "guest/q35.h"
 
 /* Clients ask which accelerators are compiled in. */
@@ -19,6 +20,7 @@ void guest_register_types(void)
     hostmem_register_types();
     qdev_register_types();
     pci_register_types();
+    pci_bridge_register_types();
     ioapic_register_types();
     i440fx_register_types();
     q35_register_types();

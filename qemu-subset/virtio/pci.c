@@ -20,6 +20,14 @@ static const VirtIOPCIClass *virtio_pci_class(const VirtIOPCI *proxy)
     return (const VirtIOPCIClass *)pci_class(&proxy->pci);
 }
 
+/* A PCI Express device, then: not one of the root complex, nor one on a conventional bus. */
+static bool behind_port(const VirtIOPCI *proxy)
+{
+    const PciBus *bus = pci_bus(&proxy->pci);
+
+    return bus && bus->bridge && pci_bus_is_express(bus);
+}
+
 bool virtio_pci_has_legacy(const VirtIOPCI *proxy)
 {
     switch (virtio_pci_class(proxy)->variant) {
@@ -28,7 +36,7 @@ bool virtio_pci_has_legacy(const VirtIOPCI *proxy)
     case VARIANT_MODERN:
         return false;
     default:
-        return proxy->disable_legacy != DEVICE_ON;
+        return proxy->disable_legacy == DEVICE_OFF || (proxy->disable_legacy == DEVICE_AUTO && !behind_port(proxy));
     }
 }
 
@@ -96,8 +104,8 @@ static bool check_modes(VirtIOPCI *proxy, Error **errp)
         error_setg(errp, "VIRTIO_F_IOMMU_PLATFORM was supported by neither legacy nor transitional device");
         return false;
     }
-    if (proxy->ats || proxy->aer) {
-        error_setg(errp, "%s=on is not supported on a conventional PCI bus", proxy->ats ? "ats" : "aer");
+    if (behind_port(proxy) && (proxy->ats || proxy->aer)) {
+        error_setg(errp, "%s=on is not supported", proxy->ats ? "ats" : "aer");
         return false;
     }
     return true;
@@ -155,7 +163,7 @@ static bool proxy_realize(PciDevice *pci, Error **errp)
     }
     virtio_offer_features(vdev, vdev->modern ? 1ull << VIRTIO_F_VERSION_1 : 0);
     set_ids(proxy);
-    if (vdev->modern && !virtio_pci_add_capabilities(proxy, errp)) {
+    if (vdev->modern && ((behind_port(proxy) && !pci_add_express_endpoint(pci, errp)) || !virtio_pci_add_capabilities(proxy, errp))) {
         device_unrealize(&vdev->qdev);
         return false;
     }
