@@ -20,6 +20,19 @@ def notrun(reason):
     sys.exit(0)
 
 
+def need_engine(*engines):
+    """End the test if one cannot be had here, by this build, by the kernel or in this folder."""
+    for engine in engines:
+        probe = make_img('probe', 4096)
+        p = subprocess.run([QEMU_PROG, '-M', 'none', '-nodefaults', '-display', 'none', '-accel', 'qtest', '-qmp', 'stdio',
+                            '-blockdev', f'file,node-name=f,filename={probe},cache.direct=on,aio={engine}'],
+                           input="{'execute': 'qmp_capabilities'}{'execute': 'quit'}", stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+        os.unlink(probe)
+        if p.returncode:
+            notrun(p.stderr.strip().split(': ')[-1])
+
+
 def path(name):
     return os.path.join(TEST_DIR, name)
 
@@ -52,11 +65,20 @@ class Stream:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.path)
         self.listener.listen(1)
-        self.listener.settimeout(60)
+        self.listener.settimeout(0.1)
         self.file = None
 
-    def accept(self):
-        conn, _ = self.listener.accept()
+    def accept(self, process):
+        """Wait for the binary to connect, for as long as it lives."""
+        for _ in range(600):
+            try:
+                conn, _ = self.listener.accept()
+                break
+            except TimeoutError:
+                if process.poll() is not None:
+                    raise
+        else:
+            raise TimeoutError(f'{self.path}: no connection')
         conn.settimeout(60)
         self.file = conn.makefile('rw', encoding='utf-8', newline='\n')
 
@@ -90,8 +112,8 @@ class VM:
                    '-qtest', f'unix:{self.qtest_stream.path}', '-qtest-log', 'none', *self.args]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
         try:
-            self.qmp_stream.accept()
-            self.qtest_stream.accept()
+            self.qmp_stream.accept(self.process)
+            self.qtest_stream.accept(self.process)
         except OSError:
             self.process.kill()
             log(self.process.communicate()[1])

@@ -8,6 +8,7 @@
 #include "qapi/keyval.h"
 #include "qapi/qapi-visit-block.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -286,21 +287,39 @@ BlockBackend *env_backend(BlockNode *node)
     return blk;
 }
 
+/* The file has no name any more when this returns, so that nothing stays behind, however the program ends. */
 char *env_file(uint64_t bytes)
 {
-    char *path = g_strdup_printf("%s/block-test-XXXXXX", g_get_tmp_dir());
+    g_autofree char *path = g_strdup_printf("%s/block-test-XXXXXX", g_get_tmp_dir());
     int fd = mkstemp(path);
 
     g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(unlink(path), ==, 0);
     g_assert_cmpint(ftruncate(fd, (off_t)bytes), ==, 0);
-    close(fd);
-    return path;
+    return g_strdup_printf("/proc/self/fd/%d", fd);
 }
 
 void env_unlink(char *path)
 {
-    unlink(path);
+    close(atoi(strrchr(path, '/') + 1));
     g_free(path);
+}
+
+bool env_engine_usable(const char *aio)
+{
+    char *path = env_file(4096);
+    g_autofree char *text = g_strdup_printf("driver=file,cache.direct=on,aio=%s,filename=%s", aio, path);
+    Error *err = NULL;
+    BlockNode *node = open_text(text, &err);
+
+    if (node) {
+        block_node_unref(node);
+    } else {
+        g_test_skip(error_get_pretty(err));
+        error_free(err);
+    }
+    env_unlink(path);
+    return node != NULL;
 }
 
 /* --- Threads --- */

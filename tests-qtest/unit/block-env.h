@@ -22,9 +22,12 @@ char *env_open_error(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 /* A backend on @node (takes the reference) that reads and writes. */
 BlockBackend *env_backend(BlockNode *node);
 
-/* A temporary file of @bytes; removed by env_unlink(), which also frees the name. */
+/* A name of a temporary file of @bytes; env_unlink() gives it up and frees the name. */
 char *env_file(uint64_t bytes);
 void env_unlink(char *path);
+/* Whether this build, the kernel and the temporary directory let a file be opened with @aio and O_DIRECT; else the test is
+ * marked as skipped. */
+bool env_engine_usable(const char *aio);
 
 /* --- The memory driver: driver=null-aio,size=N in these programs --- */
 

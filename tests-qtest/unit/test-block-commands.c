@@ -8,6 +8,7 @@
 #include "qapi/qapi-visit-block.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -434,9 +435,11 @@ static void test_drive_json(void)
 static void write_file(const char *path, const char *head, size_t bytes)
 {
     g_autofree char *whole = g_malloc0(65536);
+    int fd = open(path, O_WRONLY);
 
     memcpy(whole, head, bytes);
-    g_assert_true(g_file_set_contents(path, whole, 65536, NULL));
+    g_assert_cmpint(pwrite(fd, whole, 65536, 0), ==, 65536);
+    close(fd);
 }
 
 static void test_probe(void)

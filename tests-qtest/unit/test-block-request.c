@@ -142,6 +142,10 @@ static void test_matrix(gconstpointer data)
 static void test_matrix_file(gconstpointer data)
 {
     const AlignCase *a = data;
+
+    if (!env_engine_usable(a->aio)) {
+        return;
+    }
     char *path = env_file(DISK_BYTES);
     BlockBackend *blk = env_backend(env_open("driver=raw,file.driver=file,file.filename=%s,file.cache.direct=on,file.aio=%s",
                                              path, a->aio));
@@ -431,6 +435,10 @@ gpointer __wrap_g_malloc0(gsize n)
 static void test_allocates_nothing(gconstpointer data)
 {
     const AlignCase *a = data;
+
+    if (!env_engine_usable(a->aio)) {
+        return;
+    }
     char *path = env_file(DISK_BYTES);
     BlockBackend *blk = env_backend(env_open("driver=raw,offset=4096,file.driver=file,file.filename=%s,file.cache.direct=on,"
                                              "file.aio=%s",
