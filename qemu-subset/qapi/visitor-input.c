@@ -12,7 +12,8 @@ typedef struct Frame {
     char *name;       /* in the frame below; NULL for an element and for an unnamed root */
     json_t *value;    /* owned reference to an object or array */
     GHashTable *seen; /* of an object: the members visited so far (owned strings) */
-    size_t index;     /* of an array: the current element */
+    size_t index;     /* of an array: the current element, once there is one */
+    bool started;
     bool borrowed;    /* QAPI_OPTS: a nested struct shares the object and "seen" of the frame below */
 } Frame;
 
@@ -159,36 +160,29 @@ static void pop(InputVisitor *iv)
     g_array_set_size(iv->frames, iv->frames->len - 1);
 }
 
-static bool start_struct(Visitor *v, const char *member, void **obj, size_t size, Error **errp)
+static bool open_object(Visitor *v, const char *member, Error **errp)
 {
     InputVisitor *iv = self(v);
     Frame *outer = top(iv);
 
-    if (obj) {
-        *obj = NULL;
-    }
     if (iv->syntax == QAPI_OPTS && outer) {
         Frame frame = {.value = outer->value, .seen = outer->seen, .borrowed = true};
 
         g_array_append_val(iv->frames, frame);
-    } else {
-        json_t *value = get(v, member, errp);
-
-        if (!value) {
-            return false;
-        }
-        if (!json_is_object(value)) {
-            return wrong_type(v, member, "object", errp);
-        }
-        push(iv, member, value);
+        return true;
     }
-    if (obj) {
-        *obj = g_malloc0(size);
+    json_t *value = get(v, member, errp);
+    if (!value) {
+        return false;
     }
+    if (!json_is_object(value)) {
+        return wrong_type(v, member, "object", errp);
+    }
+    push(iv, member, value);
     return true;
 }
 
-static bool check_struct(Visitor *v, Error **errp)
+static bool all_known(Visitor *v, Error **errp)
 {
     InputVisitor *iv = self(v);
     Frame *frame = top(iv);
@@ -209,7 +203,7 @@ static bool check_struct(Visitor *v, Error **errp)
     return true;
 }
 
-static void end_container(Visitor *v, void **obj)
+static void close_container(Visitor *v)
 {
     pop(self(v));
 }
@@ -239,16 +233,12 @@ static json_t *list_from_text(const char *text)
     return g_steal_pointer(&list);
 }
 
-static bool start_list(Visitor *v, const char *member, GenericList **list, size_t size, Error **errp)
+static bool open_list(Visitor *v, const char *member, Error **errp)
 {
     InputVisitor *iv = self(v);
-    json_t *value;
     g_autoptr(json_t) expanded = NULL;
+    json_t *value = get(v, member, errp);
 
-    if (list) {
-        *list = NULL;
-    }
-    value = get(v, member, errp);
     if (!value) {
         return false;
     }
@@ -262,32 +252,25 @@ static bool start_list(Visitor *v, const char *member, GenericList **list, size_
         return wrong_type(v, member, "array", errp);
     }
     push(iv, member, value);
-    if (list && json_array_size(value)) {
-        *list = g_malloc0(size);
-    }
     return true;
 }
 
-static GenericList *next_list(Visitor *v, GenericList *tail, size_t size)
+static bool more(Visitor *v)
 {
     Frame *frame = top(self(v));
 
-    frame->index++;
-    tail->next = frame->index < json_array_size(frame->value) ? g_malloc0(size) : NULL;
-    return tail->next;
+    frame->index = frame->started ? frame->index + 1 : 0;
+    frame->started = true;
+    return frame->index < json_array_size(frame->value);
 }
 
-static bool start_alternate(Visitor *v, const char *member, GenericAlternate **obj, size_t size, Error **errp)
+/* The value counts as known only when it is read. */
+static bool peek(Visitor *v, const char *member, QType *type, Error **errp)
 {
-    *obj = NULL;
     json_t *value = find(self(v), member, false);
-    if (!value) {
-        get(v, member, errp);
-        return false;
-    }
-    *obj = g_malloc0(size);
-    (*obj)->type = qapi_json_qtype(value);
-    return true;
+
+    *type = qapi_json_qtype(value);
+    return value || get(v, member, errp);
 }
 
 static bool type_int64(Visitor *v, const char *member, int64_t *obj, Error **errp)
@@ -435,13 +418,13 @@ Visitor *visitor_input_new(json_t *value, QapiSyntax syntax)
 {
     static const VisitorOps ops = {
         .kind = VISITOR_INPUT,
-        .start_struct = start_struct,
-        .check_struct = check_struct,
-        .end_struct = end_container,
-        .start_list = start_list,
-        .next_list = next_list,
-        .end_list = end_container,
-        .start_alternate = start_alternate,
+        .open_object = open_object,
+        .open_list = open_list,
+        .close = close_container,
+        .all_known = all_known,
+        .more = more,
+        .peek = peek,
+        .optional = optional,
         .type_int64 = type_int64,
         .type_uint64 = type_uint64,
         .type_size = type_size,
@@ -450,7 +433,6 @@ Visitor *visitor_input_new(json_t *value, QapiSyntax syntax)
         .type_str = type_str,
         .type_any = type_any,
         .type_null = type_null,
-        .optional = optional,
         .free = input_free,
     };
     InputVisitor *iv = g_new0(InputVisitor, 1);

@@ -40,24 +40,19 @@ static bool open_container(Visitor *v, const char *member, json_t *container)
     return true;
 }
 
-static void close_container(Visitor *v, void **obj)
+static void close_container(Visitor *v)
 {
     g_ptr_array_remove_index(self(v)->open, self(v)->open->len - 1);
 }
 
-static bool start_struct(Visitor *v, const char *member, void **obj, size_t size, Error **errp)
+static bool open_object(Visitor *v, const char *member, Error **errp)
 {
     return open_container(v, member, json_object());
 }
 
-static bool start_list(Visitor *v, const char *member, GenericList **list, size_t size, Error **errp)
+static bool open_list(Visitor *v, const char *member, Error **errp)
 {
     return open_container(v, member, json_array());
-}
-
-static GenericList *next_list(Visitor *v, GenericList *tail, size_t size)
-{
-    return tail->next;
 }
 
 static bool type_int64(Visitor *v, const char *member, int64_t *obj, Error **errp)
@@ -107,11 +102,9 @@ Visitor *visitor_json_output_new(void)
 {
     static const VisitorOps ops = {
         .kind = VISITOR_OUTPUT,
-        .start_struct = start_struct,
-        .end_struct = close_container,
-        .start_list = start_list,
-        .next_list = next_list,
-        .end_list = close_container,
+        .open_object = open_object,
+        .open_list = open_list,
+        .close = close_container,
         .type_int64 = type_int64,
         .type_uint64 = type_uint64,
         .type_bool = type_bool,

@@ -1,63 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The calls that every visitor answers, and what they have in common: ranges, enums, cleaning up after a failure. */
+/* How types are walked: their memory, ranges and enums, and cleaning up after a failure. */
 #include "qapi/visit-generic.h"
 
 #include <inttypes.h>
-
-bool visit_start_struct(Visitor *v, const char *member, void **obj, size_t size, Error **errp)
-{
-    return v->ops->start_struct(v, member, obj, size, errp);
-}
-
-bool visit_check_struct(Visitor *v, Error **errp)
-{
-    return v->ops->check_struct ? v->ops->check_struct(v, errp) : true;
-}
-
-void visit_end_struct(Visitor *v, void **obj)
-{
-    v->ops->end_struct(v, obj);
-}
-
-bool visit_start_list(Visitor *v, const char *member, GenericList **list, size_t size, Error **errp)
-{
-    return v->ops->start_list(v, member, list, size, errp);
-}
-
-GenericList *visit_next_list(Visitor *v, GenericList *tail, size_t size)
-{
-    return v->ops->next_list(v, tail, size);
-}
-
-bool visit_check_list(Visitor *v, Error **errp)
-{
-    return v->ops->check_list ? v->ops->check_list(v, errp) : true;
-}
-
-void visit_end_list(Visitor *v, void **list)
-{
-    v->ops->end_list(v, list);
-}
-
-bool visit_start_alternate(Visitor *v, const char *member, GenericAlternate **obj, size_t size, Error **errp)
-{
-    return v->ops->start_alternate ? v->ops->start_alternate(v, member, obj, size, errp) : true;
-}
-
-void visit_end_alternate(Visitor *v, void **obj)
-{
-    if (v->ops->end_alternate) {
-        v->ops->end_alternate(v, obj);
-    }
-}
-
-bool visit_optional(Visitor *v, const char *member, bool *present)
-{
-    if (v->ops->optional) {
-        v->ops->optional(v, member, present);
-    }
-    return *present;
-}
 
 bool visit_is_input(const Visitor *v)
 {
@@ -71,27 +16,39 @@ void visit_free(Visitor *v)
     }
 }
 
-bool visit_type_enum(Visitor *v, const char *member, int *obj, const QEnumLookup *lookup, Error **errp)
+static bool write_enum(Visitor *v, const char *member, int value, const QEnumLookup *names, Error **errp)
 {
-    if (v->ops->kind == VISITOR_OUTPUT) {
-        char *text = (char *)qapi_enum_lookup(lookup, *obj);
+    char *text = (char *)qapi_enum_lookup(names, value);
 
-        return v->ops->type_str(v, member, &text, errp);
+    return visit_type_str(v, member, &text, errp);
+}
+
+static bool read_enum(Visitor *v, const char *member, int *value, const QEnumLookup *names, Error **errp)
+{
+    g_autofree char *text = NULL;
+
+    if (!visit_type_str(v, member, &text, errp)) {
+        return false;
     }
-    if (v->ops->kind != VISITOR_INPUT) {
+    int found = qapi_enum_parse(names, text, -1, NULL);
+    if (found >= 0) {
+        *value = found;
         return true;
     }
-    g_autofree char *text = NULL;
-    if (!v->ops->type_str(v, member, &text, errp)) {
-        return false;
+    error_setg(errp, "Parameter '%s' does not accept value '%s'", member ? member : "null", text);
+    return false;
+}
+
+bool visit_type_enum(Visitor *v, const char *member, int *obj, const QEnumLookup *names, Error **errp)
+{
+    switch (v->ops->kind) {
+    case VISITOR_INPUT:
+        return read_enum(v, member, obj, names, errp);
+    case VISITOR_OUTPUT:
+        return write_enum(v, member, *obj, names, errp);
+    default:
+        return true;
     }
-    int value = qapi_enum_parse(lookup, text, -1, NULL);
-    if (value < 0) {
-        error_setg(errp, "Parameter '%s' does not accept value '%s'", member ? member : "null", text);
-        return false;
-    }
-    *obj = value;
-    return true;
 }
 
 static bool out_of_range(const char *member, const char *type, Error **errp)
@@ -100,97 +57,101 @@ static bool out_of_range(const char *member, const char *type, Error **errp)
     return false;
 }
 
-#define DEFINE_VISIT_NARROW(type, wide, ctype, wtype, min, max)                                    \
-    bool visit_type_##type(Visitor *v, const char *member, ctype *obj, Error **errp)                 \
+#define DEFINE_VISIT_NARROW(type, wide)                                                            \
+    bool visit_type_##type(Visitor *v, const char *member, type##_t *obj, Error **errp)            \
     {                                                                                              \
-        wtype value = *obj;                                                                        \
+        wide##_t value = *obj;                                                                     \
                                                                                                    \
-        if (!v->ops->type_##wide(v, member, &value, errp)) {                                         \
+        if (!visit_type_##wide(v, member, &value, errp)) {                                         \
             return false;                                                                          \
         }                                                                                          \
-        if (value < (min) || value > (max)) {                                                      \
-            return out_of_range(member, #ctype, errp);                                               \
+        if ((type##_t)value != value) {                                                            \
+            return out_of_range(member, #type "_t", errp);                                         \
         }                                                                                          \
         *obj = value;                                                                              \
         return true;                                                                               \
     }
 
-DEFINE_VISIT_NARROW(int8, int64, int8_t, int64_t, INT8_MIN, INT8_MAX)
-DEFINE_VISIT_NARROW(int16, int64, int16_t, int64_t, INT16_MIN, INT16_MAX)
-DEFINE_VISIT_NARROW(int32, int64, int32_t, int64_t, INT32_MIN, INT32_MAX)
+DEFINE_VISIT_NARROW(int8, int64)
+DEFINE_VISIT_NARROW(int16, int64)
+DEFINE_VISIT_NARROW(int32, int64)
+DEFINE_VISIT_NARROW(uint8, uint64)
+DEFINE_VISIT_NARROW(uint16, uint64)
+DEFINE_VISIT_NARROW(uint32, uint64)
 
-#define DEFINE_VISIT_NARROW_UNSIGNED(type, ctype, max)                                             \
-    bool visit_type_##type(Visitor *v, const char *member, ctype *obj, Error **errp)                 \
+/* Where the visitor has nothing to do for a leaf, the leaf stays as it is. */
+#define DEFINE_VISIT_LEAF(type, ctype, op)                                                         \
+    bool visit_type_##type(Visitor *v, const char *member, ctype *obj, Error **errp)               \
     {                                                                                              \
-        uint64_t value = *obj;                                                                     \
-                                                                                                   \
-        if (!v->ops->type_uint64(v, member, &value, errp)) {                                         \
-            return false;                                                                          \
-        }                                                                                          \
-        if (value > (max)) {                                                                       \
-            return out_of_range(member, #ctype, errp);                                               \
-        }                                                                                          \
-        *obj = value;                                                                              \
-        return true;                                                                               \
+        return !v->ops->op || v->ops->op(v, member, obj, errp);                                    \
     }
 
-DEFINE_VISIT_NARROW_UNSIGNED(uint8, uint8_t, UINT8_MAX)
-DEFINE_VISIT_NARROW_UNSIGNED(uint16, uint16_t, UINT16_MAX)
-DEFINE_VISIT_NARROW_UNSIGNED(uint32, uint32_t, UINT32_MAX)
-
-bool visit_type_int(Visitor *v, const char *member, int64_t *obj, Error **errp)
-{
-    return v->ops->type_int64(v, member, obj, errp);
-}
-
-bool visit_type_int64(Visitor *v, const char *member, int64_t *obj, Error **errp)
-{
-    return v->ops->type_int64(v, member, obj, errp);
-}
-
-bool visit_type_uint64(Visitor *v, const char *member, uint64_t *obj, Error **errp)
-{
-    return v->ops->type_uint64(v, member, obj, errp);
-}
+DEFINE_VISIT_LEAF(int, int64_t, type_int64)
+DEFINE_VISIT_LEAF(int64, int64_t, type_int64)
+DEFINE_VISIT_LEAF(uint64, uint64_t, type_uint64)
+DEFINE_VISIT_LEAF(bool, bool, type_bool)
+DEFINE_VISIT_LEAF(number, double, type_number)
+DEFINE_VISIT_LEAF(str, char *, type_str)
+DEFINE_VISIT_LEAF(any, json_t *, type_any)
+DEFINE_VISIT_LEAF(null, json_t *, type_null)
 
 bool visit_type_size(Visitor *v, const char *member, uint64_t *obj, Error **errp)
 {
-    return (v->ops->type_size ? v->ops->type_size : v->ops->type_uint64)(v, member, obj, errp);
+    return v->ops->type_size ? v->ops->type_size(v, member, obj, errp) : visit_type_uint64(v, member, obj, errp);
 }
 
-bool visit_type_bool(Visitor *v, const char *member, bool *obj, Error **errp)
+bool visit_optional(Visitor *v, const char *member, bool *present)
 {
-    return v->ops->type_bool(v, member, obj, errp);
+    if (v->ops->optional) {
+        v->ops->optional(v, member, present);
+    }
+    return *present;
 }
 
-bool visit_type_str(Visitor *v, const char *member, char **obj, Error **errp)
+bool visit_open(Visitor *v, const char *member, Error **errp)
 {
-    return v->ops->type_str(v, member, obj, errp);
+    return !v->ops->open_object || v->ops->open_object(v, member, errp);
 }
 
-bool visit_type_number(Visitor *v, const char *member, double *obj, Error **errp)
+void visit_close(Visitor *v)
 {
-    return v->ops->type_number(v, member, obj, errp);
+    if (v->ops->close) {
+        v->ops->close(v);
+    }
 }
 
-bool visit_type_any(Visitor *v, const char *member, json_t **obj, Error **errp)
+static bool all_known(Visitor *v, Error **errp)
 {
-    return v->ops->type_any(v, member, obj, errp);
+    return !v->ops->all_known || v->ops->all_known(v, errp);
 }
 
-bool visit_type_null(Visitor *v, const char *member, json_t **obj, Error **errp)
+/* The memory to walk, where @old (NULL for input) is what the caller has. */
+static void *own(const Visitor *v, void *old, size_t size)
 {
-    return v->ops->type_null(v, member, obj, errp);
+    switch (v->ops->kind) {
+    case VISITOR_INPUT:
+        return g_malloc0(size);
+    case VISITOR_CLONE:
+        return g_memdup2(old, size);
+    default:
+        return old;
+    }
 }
 
 bool qapi_visit_struct(Visitor *v, const char *member, void **obj, size_t size, QapiWalk *walk, Error **errp)
 {
-    if (!visit_start_struct(v, member, obj, size, errp)) {
+    if (visit_is_input(v)) {
+        *obj = NULL;
+    }
+    if (!visit_open(v, member, errp)) {
         return false;
     }
-    bool ok = !*obj || (walk(v, *obj, errp) && visit_check_struct(v, errp));
-    visit_end_struct(v, obj);
-    if (!ok && visit_is_input(v)) {
+    *obj = own(v, *obj, size);
+    bool ok = !*obj || (walk(v, *obj, errp) && all_known(v, errp));
+    visit_close(v);
+    if (visit_is_dealloc(v)) {
+        g_clear_pointer(obj, g_free);
+    } else if (!ok && visit_is_input(v)) {
         g_autoptr(Visitor) dealloc = visitor_dealloc_new();
 
         qapi_visit_struct(dealloc, NULL, obj, size, walk, NULL);
@@ -198,18 +159,35 @@ bool qapi_visit_struct(Visitor *v, const char *member, void **obj, size_t size, 
     return ok;
 }
 
+/* The cell to walk next; @old is what the caller has in its place. NULL at the end. */
+static GenericList *next_cell(Visitor *v, GenericList *old, size_t size)
+{
+    return visit_is_input(v) && !v->ops->more(v) ? NULL : own(v, old, size);
+}
+
 bool qapi_visit_list(Visitor *v, const char *member, GenericList **obj, size_t size, QapiWalk *walk, Error **errp)
 {
+    GenericList **link = obj;
     bool ok = true;
 
-    if (!visit_start_list(v, member, obj, size, errp)) {
+    if (visit_is_input(v)) {
+        *obj = NULL;
+    }
+    if (v->ops->open_list && !v->ops->open_list(v, member, errp)) {
         return false;
     }
-    for (GenericList *tail = *obj; ok && tail; tail = ok ? visit_next_list(v, tail, size) : tail) {
-        ok = walk(v, tail, errp);
+    while (ok && (*link = next_cell(v, *link, size))) {
+        GenericList *cell = *link;
+
+        ok = walk(v, cell, errp);
+        if (visit_is_dealloc(v)) {
+            *link = cell->next;
+            g_free(cell);
+        } else {
+            link = &cell->next;
+        }
     }
-    ok = ok && visit_check_list(v, errp);
-    visit_end_list(v, (void **)obj);
+    visit_close(v);
     if (!ok && visit_is_input(v)) {
         g_autoptr(Visitor) dealloc = visitor_dealloc_new();
 
@@ -221,12 +199,22 @@ bool qapi_visit_list(Visitor *v, const char *member, GenericList **obj, size_t s
 bool qapi_visit_alternate(Visitor *v, const char *member, GenericAlternate **obj, size_t size, QapiAlternateWalk *walk,
                           Error **errp)
 {
-    if (!visit_start_alternate(v, member, obj, size, errp)) {
-        return false;
+    QType type = QTYPE_NONE;
+
+    if (visit_is_input(v)) {
+        *obj = NULL;
+        if (!v->ops->peek(v, member, &type, errp)) {
+            return false;
+        }
+    }
+    *obj = own(v, *obj, size);
+    if (visit_is_input(v)) {
+        (*obj)->type = type;
     }
     bool ok = !*obj || walk(v, member, *obj, errp);
-    visit_end_alternate(v, (void **)obj);
-    if (!ok && visit_is_input(v)) {
+    if (visit_is_dealloc(v)) {
+        g_clear_pointer(obj, g_free);
+    } else if (!ok && visit_is_input(v)) {
         g_autoptr(Visitor) dealloc = visitor_dealloc_new();
 
         qapi_visit_alternate(dealloc, NULL, obj, size, walk, NULL);
@@ -247,11 +235,11 @@ bool qapi_read_arguments(json_t *args, QapiWalk *walk, void *arg, Error **errp)
 {
     g_autoptr(Visitor) v = visitor_input_new(args, QAPI_JSON);
 
-    if (!visit_start_struct(v, NULL, NULL, 0, errp)) {
+    if (!visit_open(v, NULL, errp)) {
         return false;
     }
-    bool ok = (!walk || walk(v, arg, errp)) && visit_check_struct(v, errp);
-    visit_end_struct(v, NULL);
+    bool ok = (!walk || walk(v, arg, errp)) && all_known(v, errp);
+    visit_close(v);
     if (!ok && walk) {
         qapi_drop_arguments(walk, arg);
     }
@@ -262,7 +250,5 @@ void qapi_drop_arguments(QapiWalk *walk, void *arg)
 {
     g_autoptr(Visitor) v = visitor_dealloc_new();
 
-    visit_start_struct(v, NULL, NULL, 0, NULL);
     walk(v, arg, NULL);
-    visit_end_struct(v, NULL);
 }

@@ -16,20 +16,24 @@ typedef enum VisitorKind {
 } VisitorKind;
 
 /*
- * @member is a name, or NULL for a list element and for the root. Every function that returns bool
- * returns false exactly when it sets @errp. A visitor belongs to one thread at a time.
+ * @member is a name, or NULL for a list element and for the root. Every function that takes @errp returns false
+ * exactly when it sets it. A visitor belongs to one thread at a time. What may be NULL does nothing then, except that
+ * an input visitor has everything but type_size.
+ *
+ * The memory of structs and list cells is the walk's business (visitor.c), so a visitor only sees what is in them.
  */
 typedef struct VisitorOps {
     VisitorKind kind;
-    bool (*start_struct)(Visitor *v, const char *member, void **obj, size_t size, Error **errp);
-    bool (*check_struct)(Visitor *v, Error **errp);
-    void (*end_struct)(Visitor *v, void **obj);
-    bool (*start_list)(Visitor *v, const char *member, GenericList **list, size_t size, Error **errp);
-    GenericList *(*next_list)(Visitor *v, GenericList *tail, size_t size);
-    bool (*check_list)(Visitor *v, Error **errp);
-    void (*end_list)(Visitor *v, void **list);
-    bool (*start_alternate)(Visitor *v, const char *member, GenericAlternate **obj, size_t size, Error **errp);
-    void (*end_alternate)(Visitor *v, void **obj);
+    /* An object or list begins or ends; they nest. */
+    bool (*open_object)(Visitor *v, const char *member, Error **errp);
+    bool (*open_list)(Visitor *v, const char *member, Error **errp);
+    void (*close)(Visitor *v);
+    /* Input only: */
+    bool (*all_known)(Visitor *v, Error **errp); /* complain if the open object has members that nobody asked for */
+    bool (*more)(Visitor *v);                    /* move to the next element of the open list; false if there is none */
+    bool (*peek)(Visitor *v, const char *member, QType *type, Error **errp);
+    void (*optional)(Visitor *v, const char *member, bool *present);
+    /* One leaf. */
     bool (*type_int64)(Visitor *v, const char *member, int64_t *obj, Error **errp);
     bool (*type_uint64)(Visitor *v, const char *member, uint64_t *obj, Error **errp);
     bool (*type_size)(Visitor *v, const char *member, uint64_t *obj, Error **errp); /* NULL: as uint64 */
@@ -38,7 +42,6 @@ typedef struct VisitorOps {
     bool (*type_number)(Visitor *v, const char *member, double *obj, Error **errp);
     bool (*type_any)(Visitor *v, const char *member, json_t **obj, Error **errp);
     bool (*type_null)(Visitor *v, const char *member, json_t **obj, Error **errp);
-    void (*optional)(Visitor *v, const char *member, bool *present); /* NULL: leave @present */
     void (*free)(Visitor *v);
 } VisitorOps;
 
@@ -46,23 +49,9 @@ struct Visitor {
     const VisitorOps *ops;
 };
 
-/*
- * A struct: start, its members, check (input: nothing is left over), end. @obj NULL means a walk that keeps no
- * struct (property maps); otherwise input and clone allocate *@obj with @size bytes.
- */
-bool visit_start_struct(Visitor *v, const char *member, void **obj, size_t size, Error **errp);
-bool visit_check_struct(Visitor *v, Error **errp);
-void visit_end_struct(Visitor *v, void **obj);
-
-/* A list: start gives the first element's cell in *@list (NULL if empty), next the following ones. */
-bool visit_start_list(Visitor *v, const char *member, GenericList **list, size_t size, Error **errp);
-GenericList *visit_next_list(Visitor *v, GenericList *tail, size_t size);
-bool visit_check_list(Visitor *v, Error **errp);
-void visit_end_list(Visitor *v, void **list);
-
-/* An alternate: start says in (*@obj)->type which kind of value is there. */
-bool visit_start_alternate(Visitor *v, const char *member, GenericAlternate **obj, size_t size, Error **errp);
-void visit_end_alternate(Visitor *v, void **obj);
+/* Enter and leave an object whose members are visited one by one, without a struct around them. */
+bool visit_open(Visitor *v, const char *member, Error **errp);
+void visit_close(Visitor *v);
 
 /* Is the optional member there? Input sets *@present, the others keep it. Returns *@present. */
 bool visit_optional(Visitor *v, const char *member, bool *present);

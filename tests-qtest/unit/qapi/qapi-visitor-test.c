@@ -198,10 +198,10 @@ static void test_opts(void)
     g_autoptr(intList) numbers = NULL;
     g_autoptr(uint8List) small = NULL;
 
-    visit_start_struct(v, NULL, NULL, 0, &error_abort);
+    visit_open(v, NULL, &error_abort);
     visit_type_intList(v, "numbers", &numbers, &error_abort);
     visit_type_uint8List(v, "small", &small, &error_abort);
-    visit_end_struct(v, NULL);
+    visit_close(v);
     g_assert_cmpint(numbers->value, ==, 1);
     g_assert_cmpint(numbers->next->value, ==, 2);
     g_assert_cmpint(numbers->next->next->value, ==, 3);
