@@ -22,7 +22,7 @@ static bool unix_address(const char *path, struct sockaddr_un *sun, Error **errp
         error_append_hint(errp, "Path must be less than %zu bytes\n", sizeof(sun->sun_path));
         return false;
     }
-    strcpy(sun->sun_path, path);
+    g_strlcpy(sun->sun_path, path, sizeof(sun->sun_path));
     return true;
 }
 

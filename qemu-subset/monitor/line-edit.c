@@ -49,7 +49,7 @@ static char *next_match(const char *text, int state)
         pos = 0;
     }
     /* libedit completes the last word alone. */
-    while (pos < matches->len) {
+    while (matches && pos < matches->len) {
         const char *whole = g_ptr_array_index(matches, pos++);
         const char *space = g_strrstr(whole, " ");
         return strdup(rl_point && space && g_strrstr(rl_line_buffer, " ") ? space + 1 : whole);

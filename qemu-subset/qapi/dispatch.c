@@ -131,6 +131,7 @@ json_t *qmp_dispatch(const QmpCommand *table, json_t *request, const QmpDispatch
         json_decref(ret);
         return qmp_error_reply(err, id);
     }
+    g_assert(command);
     if (command->flags & QMP_NO_SUCCESS_RESPONSE) {
         json_decref(ret);
         return NULL;
