@@ -9,6 +9,11 @@ bool visit_is_input(const Visitor *v)
     return v->ops->kind == VISITOR_INPUT;
 }
 
+static bool visit_is_dealloc(const Visitor *v)
+{
+    return v->ops->kind == VISITOR_DEALLOC;
+}
+
 void visit_free(Visitor *v)
 {
     if (v) {
