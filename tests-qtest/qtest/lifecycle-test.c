@@ -311,7 +311,7 @@ static void test_closed_standard_files(void)
     }
     kill(pid, SIGTERM);
     g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid);
-    g_rmdir(dir);
+    rmdir(dir);
 }
 
 int main(int argc, char **argv)
