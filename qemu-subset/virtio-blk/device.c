@@ -275,6 +275,23 @@ static void blk_finalize(Object *obj)
     g_clear_pointer(&s->iothread, object_unref);
 }
 
+static const VirtIOBitName feature_names[] = {
+    {30, "VHOST_USER_F_PROTOCOL_FEATURES: Vhost-user protocol features negotiation supported"},
+    {26, "VHOST_F_LOG_ALL: Logging write descriptors supported"},
+    {11, "VIRTIO_BLK_F_CONFIG_WCE: Cache writeback and writethrough modes supported"},
+    {9, "VIRTIO_BLK_F_FLUSH: Flush command supported"},
+    {7, "VIRTIO_BLK_F_SCSI: SCSI packet commands supported"},
+    {14, "VIRTIO_BLK_F_WRITE_ZEROES: Write zeroes command supported"},
+    {13, "VIRTIO_BLK_F_DISCARD: Discard command supported"},
+    {12, "VIRTIO_BLK_F_MQ: Multiqueue supported"},
+    {10, "VIRTIO_BLK_F_TOPOLOGY: Topology information available"},
+    {6, "VIRTIO_BLK_F_BLK_SIZE: Block size of disk available"},
+    {5, "VIRTIO_BLK_F_RO: Device is read-only"},
+    {4, "VIRTIO_BLK_F_GEOMETRY: Legacy geometry available"},
+    {2, "VIRTIO_BLK_F_SEG_MAX: Max segments in a request is seg_max"},
+    {0},
+};
+
 static const VirtIODeviceClass blk_class = {
     .parent = {
         .bus_type = TYPE_VIRTIO_BUS,
@@ -284,6 +301,8 @@ static const VirtIODeviceClass blk_class = {
         .unrealize = blk_unrealize,
     },
     .device_id = VIRTIO_ID_BLOCK,
+    .name = "virtio-blk",
+    .feature_names = feature_names,
     .get_features = virtio_blk_get_features,
     .get_config = virtio_blk_get_config,
     .set_config = virtio_blk_set_config,

@@ -456,6 +456,15 @@ void virtio_config_write(VirtIODevice *vdev, unsigned int addr, uint32_t value, 
 
 /* --- Life --- */
 
+static ListNode devices = {&devices, &devices};
+
+VirtIODevice *virtio_before(VirtIODevice *vdev)
+{
+    ListNode *prev = vdev ? vdev->all.prev : devices.prev;
+
+    return prev == &devices ? NULL : list_entry(prev, VirtIODevice, all);
+}
+
 void virtio_init(VirtIODevice *vdev, unsigned int n, unsigned int size, uint16_t config_len)
 {
     g_assert(n <= VIRTIO_QUEUE_MAX);
@@ -472,11 +481,13 @@ void virtio_init(VirtIODevice *vdev, unsigned int n, unsigned int size, uint16_t
     vdev->vm_running = vm_running();
     vdev->vm_listener = (VmStateListener){.fn = vm_state_changed, .opaque = vdev};
     vm_add_state_listener(&vdev->vm_listener);
+    list_append(&devices, &vdev->all);
 }
 
 void virtio_shutdown(VirtIODevice *vdev)
 {
     vm_remove_state_listener(&vdev->vm_listener);
+    list_remove(&vdev->all);
     virtio_reset(vdev);
 }
 

@@ -152,6 +152,19 @@ unsigned int virtqueue_in_use(const VirtQueue *vq)
     return vq->in_use;
 }
 
+void virtqueue_state(const VirtQueue *vq, VirtQueueState *state)
+{
+    *state = (VirtQueueState){
+        .last_avail = vq->last_avail,
+        .seen_avail = vq->seen_avail,
+        .used_idx = vq->used_idx,
+        .in_use = vq->in_use,
+        .signalled_used = vq->signalled_used,
+        .signalled_valid = vq->signalled_valid,
+        .packed = vq->ring == &virtqueue_packed_ring,
+    };
+}
+
 void virtqueue_element_init(VirtQueue *vq, VirtQueueElement *elem, unsigned int slot)
 {
     g_assert(slot <= vq->max_size);

@@ -72,6 +72,12 @@ bool virtqueue_has_rings(const VirtQueue *vq);
  */
 bool virtqueue_start(VirtQueue *vq, const VirtQueueFeatures *features);
 void virtqueue_stop(VirtQueue *vq);
+/* Where the queue stands, for introspection. Home, or stopped. */
+typedef struct VirtQueueState {
+    uint16_t last_avail, seen_avail, used_idx, in_use, signalled_used;
+    bool signalled_valid, packed;
+} VirtQueueState;
+void virtqueue_state(const VirtQueue *vq, VirtQueueState *state);
 /* [any] */
 bool virtqueue_is_broken(const VirtQueue *vq);
 /* Elements taken and not yet filled. Home. */

@@ -59,10 +59,18 @@ typedef struct VirtIOQueue {
     uint64_t desc, avail, used; /* modern: as written, in force once enabled */
 } VirtIOQueue;
 
+/* A bit and what people are told about it. */
+typedef struct VirtIOBitName {
+    unsigned int bit;
+    const char *text;
+} VirtIOBitName;
+
 /* First member of a device type's klass. bus_type is TYPE_VIRTIO_BUS. */
 typedef struct VirtIODeviceClass {
     DeviceClass parent;
     uint16_t device_id; /* virtio's number: 2 for a block device */
+    const char *name;   /* as introspection shows it */
+    const VirtIOBitName *feature_names; /* of the device's own bits; ended by a NULL text */
     /* Add the device's own bits to @features (what the transport and the common properties offer) or take some away. */
     uint64_t (*get_features)(VirtIODevice *vdev, uint64_t features);
     /* Fill @config, vdev->config_len bytes; and take over what the driver wrote to it. */
@@ -108,6 +116,7 @@ struct VirtIODevice {
     unsigned int num_queues;
     VirtIOQueue *queues;
     VmStateListener vm_listener;
+    ListNode all; /* realized devices */
 };
 
 static inline const VirtIODeviceClass *virtio_device_class(const VirtIODevice *vdev)
@@ -170,6 +179,9 @@ void virtio_queue_enable(VirtIODevice *vdev, unsigned int index);
 void virtio_queue_reset(VirtIODevice *vdev, unsigned int index);
 /* Read and clear the ISR. */
 uint8_t virtio_take_isr(VirtIODevice *vdev);
+
+/* The device that was realized before @vdev; NULL begins with the youngest. */
+VirtIODevice *virtio_before(VirtIODevice *vdev);
 
 /* Properties that every device has and a transport hands through: ended by a NULL name. */
 extern const ObjectProperty virtio_device_properties[];

@@ -283,6 +283,56 @@ static void test_access_platform(void)
     qt_stop(t);
 }
 
+/* Introspection: the device, a queue, and a buffer that waits while the machine is stopped. */
+static void test_inspect(void)
+{
+    QTest *t = start_q35("-object iothread,id=i0 " NODE("n") "-device virtio-blk-pci,drive=n,id=v,addr=4,iothread=i0");
+    static const char path[] = "/machine/peripheral/v/virtio-backend";
+    VblkOpts o = {.via = VIRTIO_MODERN, .without = VIRTIO_F(VIRTIO_F_INDIRECT)};
+    Vblk *b = vblk_new(t, &o);
+    g_autofree char *text = NULL, *refusal = NULL;
+    json_t *r;
+    VblkReq *req;
+
+    r = qmp_must(t->qmp, "x-query-virtio", NULL);
+    g_assert_cmpstr(json_string_value(json_object_get(json_array_get(r, 0), "path")), ==, path);
+    json_decref(r);
+    json_decref(qmp_must(t->qmp, "stop", NULL));
+    req = vblk_add(b, 0, BLK_T_IN, 0, NULL, 512, NULL);
+    r = qmp_must(t->qmp, "x-query-virtio-status", "{s:s}", "path", path);
+    g_assert_cmpstr(json_string_value(json_object_get(r, "name")), ==, "virtio-blk");
+    g_assert_true(json_is_true(json_object_get(r, "started")));
+    g_assert_true(json_is_false(json_object_get(r, "vm-running")));
+    g_assert_cmpuint(json_array_size(json_object_get(json_object_get(r, "status"), "statuses")), ==, 4);
+    json_decref(r);
+    r = qmp_must(t->qmp, "x-query-virtio-queue-status", "{s:s, s:i}", "path", path, "queue", 0);
+    g_assert_cmpint(json_integer_value(json_object_get(r, "vring-num")), ==, 256);
+    g_assert_cmpint(json_integer_value(json_object_get(r, "vring-desc")), ==, (json_int_t)b->vq[0]->desc);
+    json_decref(r);
+    r = qmp_must(t->qmp, "x-query-virtio-queue-element", "{s:s, s:i}", "path", path, "queue", 0);
+    g_assert_cmpuint(json_array_size(json_object_get(r, "descs")), ==, 3);
+    g_assert_cmpint(json_integer_value(json_object_get(r, "index")), ==, req->head);
+    json_decref(r);
+    text = qmp_hmp(t->qmp, "info virtio-queue-element %s 0", path);
+    g_assert_nonnull(strstr(text, " len 1 (write),\r\n"));
+    refusal = qmp_must_fail(t->qmp, "x-query-virtio-vhost-queue-status", "{s:s, s:i}", "path", path, "queue", 0);
+    g_assert_cmpstr(refusal, ==, "GenericError: Error: vhost device has not started yet");
+    g_clear_pointer(&refusal, g_free);
+    refusal = qmp_must_fail(t->qmp, "x-query-virtio-queue-status", "{s:s, s:i}", "path", path, "queue", 1);
+    g_assert_cmpstr(refusal, ==, "GenericError: Invalid virtqueue number 1");
+    g_clear_pointer(&refusal, g_free);
+    refusal = qmp_must_fail(t->qmp, "x-query-virtio-status", "{s:s}", "path", "/machine");
+    g_assert_cmpstr(refusal, ==, "GenericError: Path /machine is not a realized VirtIODevice");
+    json_decref(qmp_must(t->qmp, "cont", NULL));
+    g_assert_cmpuint(vblk_finish(req, NULL), ==, BLK_S_OK);
+    /* Asked in the home while it runs. */
+    r = qmp_must(t->qmp, "x-query-virtio-queue-status", "{s:s, s:i}", "path", path, "queue", 0);
+    g_assert_cmpint(json_integer_value(json_object_get(r, "used-idx")), ==, 1);
+    json_decref(r);
+    vblk_free(b);
+    qt_stop(t);
+}
+
 int main(int argc, char **argv)
 {
     if (!common_init(&argc, &argv)) {
@@ -303,5 +353,6 @@ int main(int argc, char **argv)
     g_test_add_func("/virtio-blk/pcie/listing", test_listing);
     g_test_add_func("/virtio-blk/pcie/refusals", test_refusals);
     g_test_add_func("/virtio-blk/pcie/access-platform-must-be-taken", test_access_platform);
+    g_test_add_func("/virtio-blk/inspect/device-queue-buffer", test_inspect);
     return g_test_run();
 }
