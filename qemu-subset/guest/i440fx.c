@@ -20,29 +20,14 @@
 
 /* --- Host bridge --- */
 
-typedef struct I440fxHost {
-    DeviceState dev;
-    PciHost host;
-} I440fxHost;
-
 static bool host_realize(DeviceState *dev, Error **errp)
 {
-    pci_host_init(&((I440fxHost *)dev)->host, pci_bus_new(dev, TYPE_PCI_BUS, "pci.0", 0));
+    pci_host_init((PciHost *)dev, pci_bus_new(dev, TYPE_PCI_BUS, "pci.0", 0));
     return true;
 }
 
-static void host_unrealize(DeviceState *dev)
-{
-    pci_host_cleanup(&((I440fxHost *)dev)->host);
-}
-
-static void host_reset(DeviceState *dev)
-{
-    pci_host_reset(&((I440fxHost *)dev)->host);
-}
-
 static const DeviceClass host_class = {
-    .category = "Controller/Bridge/Hub", .realize = host_realize, .unrealize = host_unrealize, .reset = host_reset};
+    .category = "Controller/Bridge/Hub", .realize = host_realize, .unrealize = pci_host_unrealize, .reset = pci_host_reset};
 
 /* --- PIIX3: PIRQ routing --- */
 
@@ -192,14 +177,14 @@ static bool function_realize(PciDevice *dev, PciBus *bus, Error **errp)
 
 PciBus *i440fx_create(bool acpi, Error **errp)
 {
-    I440fxHost *host = (I440fxHost *)device_new(TYPE_I440FX_HOST);
+    PciHost *host = (PciHost *)device_new(TYPE_I440FX_HOST);
     DeviceState *ioapic = device_new(TYPE_IOAPIC);
 
     if (!device_realize_as(&host->dev, bus_find("System"), object_container("/machine"), "i440fx", errp) ||
         !device_realize_as(ioapic, bus_find("System"), &host->dev.obj, "ioapic", errp)) {
         return NULL;
     }
-    PciBus *bus = host->host.bus;
+    PciBus *bus = host->bus;
     Piix3 *piix3 = (Piix3 *)function_new(TYPE_PIIX3, PCI_DEVFN(1, 0));
     piix3->ioapic = ioapic;
     bus->set_irq = set_pci_irq;
@@ -220,7 +205,7 @@ PciBus *i440fx_create(bool acpi, Error **errp)
 }
 
 static const ObjectType types[] = {
-    {.name = TYPE_I440FX_HOST, .parent = TYPE_DEVICE, .size = sizeof(I440fxHost), .klass = &host_class},
+    {.name = TYPE_I440FX_HOST, .parent = TYPE_DEVICE, .size = sizeof(PciHost), .klass = &host_class},
     {.name = TYPE_I440FX, .parent = TYPE_PCI_DEVICE, .klass = &i440fx_class, .desc = "Host bridge"},
     {.name = TYPE_PIIX3, .parent = TYPE_PCI_DEVICE, .size = sizeof(Piix3), .klass = &piix3_class},
     {.name = TYPE_PIIX3_IDE, .parent = TYPE_PCI_DEVICE, .klass = &ide_class},

@@ -91,15 +91,19 @@ void pci_host_init(PciHost *h, PciBus *bus)
     add_port(&h->reset_register, h, "reset-control", &reset_ops, RESET_CONTROL, 1, 2);
 }
 
-void pci_host_cleanup(PciHost *h)
+void pci_host_unrealize(DeviceState *dev)
 {
+    PciHost *h = (PciHost *)dev;
+
     guest_region_remove(&h->address);
     guest_region_remove(&h->data);
     guest_region_remove(&h->reset_register);
 }
 
-void pci_host_reset(PciHost *h)
+void pci_host_reset(DeviceState *dev)
 {
+    PciHost *h = (PciHost *)dev;
+
     h->config_address = 0;
     h->reset_control = 0;
 }

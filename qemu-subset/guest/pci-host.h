@@ -6,15 +6,16 @@
 #include "guest/pci.h"
 
 typedef struct PciHost {
+    DeviceState dev;
     PciBus *bus;
     uint32_t config_address;
     uint8_t reset_control;
     GuestRegion address, data, reset_register;
 } PciHost;
 
-/* Main thread; in realize, unrealize and reset of the bridge. */
+/* Main thread. init is for the realize() of a bridge with its root bus; the others are the class's functions. */
 void pci_host_init(PciHost *h, PciBus *bus);
-void pci_host_cleanup(PciHost *h);
-void pci_host_reset(PciHost *h);
+void pci_host_unrealize(DeviceState *dev);
+void pci_host_reset(DeviceState *dev);
 
 #endif

@@ -20,29 +20,14 @@
 
 /* --- Host bridge --- */
 
-typedef struct Q35Host {
-    DeviceState dev;
-    PciHost host;
-} Q35Host;
-
 static bool host_realize(DeviceState *dev, Error **errp)
 {
-    pci_host_init(&((Q35Host *)dev)->host, pci_bus_new(dev, TYPE_PCIE_BUS, "pcie.0", 1));
+    pci_host_init((PciHost *)dev, pci_bus_new(dev, TYPE_PCIE_BUS, "pcie.0", 1));
     return true;
 }
 
-static void host_unrealize(DeviceState *dev)
-{
-    pci_host_cleanup(&((Q35Host *)dev)->host);
-}
-
-static void host_reset(DeviceState *dev)
-{
-    pci_host_reset(&((Q35Host *)dev)->host);
-}
-
 static const DeviceClass host_class = {
-    .category = "Controller/Bridge/Hub", .realize = host_realize, .unrealize = host_unrealize, .reset = host_reset};
+    .category = "Controller/Bridge/Hub", .realize = host_realize, .unrealize = pci_host_unrealize, .reset = pci_host_reset};
 
 /* --- MCH: the window of memory-mapped configuration space --- */
 
@@ -295,14 +280,14 @@ static PciDevice *function_new(const char *type, int devfn)
 
 PciBus *q35_create(bool acpi, Error **errp)
 {
-    Q35Host *q35 = (Q35Host *)device_new(TYPE_Q35_HOST);
+    PciHost *q35 = (PciHost *)device_new(TYPE_Q35_HOST);
     DeviceState *ioapic = device_new(TYPE_IOAPIC);
 
     if (!device_realize_as(&q35->dev, bus_find("System"), object_container("/machine"), "q35", errp) ||
         !device_realize_as(ioapic, bus_find("System"), &q35->dev.obj, "ioapic", errp)) {
         return NULL;
     }
-    PciBus *bus = q35->host.bus;
+    PciBus *bus = q35->bus;
     PciDevice *mch = function_new(TYPE_MCH, PCI_DEVFN(0, 0)), *lpc = function_new(TYPE_LPC, PCI_DEVFN(31, 0));
     ((Lpc *)lpc)->ioapic = ioapic;
     ((Lpc *)lpc)->acpi = acpi;
@@ -318,7 +303,7 @@ PciBus *q35_create(bool acpi, Error **errp)
 }
 
 static const ObjectType types[] = {
-    {.name = TYPE_Q35_HOST, .parent = TYPE_DEVICE, .size = sizeof(Q35Host), .klass = &host_class},
+    {.name = TYPE_Q35_HOST, .parent = TYPE_DEVICE, .size = sizeof(PciHost), .klass = &host_class},
     {.name = TYPE_MCH, .parent = TYPE_PCI_DEVICE, .size = sizeof(Mch), .klass = &mch_class, .desc = "Host bridge"},
     {.name = TYPE_LPC, .parent = TYPE_PCI_DEVICE, .size = sizeof(Lpc), .klass = &lpc_class,
      .desc = "ICH9 LPC bridge"},
