@@ -265,6 +265,19 @@ Chardev *chardev_find(const char *id)
     return NULL;
 }
 
+Chardev *chardev_required(const char *id, Error **errp)
+{
+    if (!id) {
+        error_setg(errp, "Parameter 'chardev' is missing");
+        return NULL;
+    }
+    Chardev *c = chardev_find(id);
+    if (!c) {
+        error_setg(errp, "chardev \"%s\" not found", id);
+    }
+    return c;
+}
+
 Chardev *chardev_next(Chardev *c)
 {
     ListNode *n = c ? c->link.next : all.next;
@@ -448,16 +461,8 @@ Opts *chardev_parse_short(const char *text, Error **errp)
 Chardev *chardev_new_parsed_short(const char *label, const Opts *opts, Error **errp)
 {
     const char *id = opts_get(opts, "chardev");
-    Chardev *c;
 
-    if (!id) {
-        return chardev_new(label, opts, errp);
-    }
-    c = chardev_find(id);
-    if (!c) {
-        error_setg(errp, "chardev \"%s\" not found", id);
-    }
-    return c;
+    return id ? chardev_required(id, errp) : chardev_new(label, opts, errp);
 }
 
 Chardev *chardev_new_short(const char *label, const char *text, Error **errp)

@@ -32,6 +32,8 @@ Chardev *chardev_new_short(const char *label, const char *text, Error **errp);
 Opts *chardev_parse_short(const char *text, Error **errp);
 Chardev *chardev_new_parsed_short(const char *label, const Opts *opts, Error **errp);
 Chardev *chardev_find(const char *id);
+/* The device that a property "chardev" with value @id names; NULL with @errp set, also if the property was not given. */
+Chardev *chardev_required(const char *id, Error **errp);
 /* In creation order; NULL begins. */
 Chardev *chardev_next(Chardev *c);
 const char *chardev_label(const Chardev *c);

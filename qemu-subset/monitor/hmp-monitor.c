@@ -71,14 +71,9 @@ static const ChardevFrontend frontend = {.read = on_read, .event = on_event};
 static bool hmp_complete_object(Object *obj, Error **errp)
 {
     HmpMonitor *m = HMP(obj);
+    Chardev *c = chardev_required(m->chardev_id, errp);
 
-    if (!m->chardev_id) {
-        error_setg(errp, "Parameter 'chardev' is missing");
-        return false;
-    }
-    Chardev *c = chardev_find(m->chardev_id);
     if (!c) {
-        error_setg(errp, "chardev \"%s\" not found", m->chardev_id);
         return false;
     }
     m->chardev = c;

@@ -72,20 +72,12 @@ static bool attach_monitor(const Opts *opts, Error **errp)
 {
     const char *id = opts_get(opts, "chardev"), *mode = opts_get(opts, "mode");
 
-    if (!id) {
-        error_setg(errp, "Parameter 'chardev' is missing");
-        return false;
-    }
-    if (mode && strcmp(mode, "control") && strcmp(mode, "readline")) {
+    if (id && mode && strcmp(mode, "control") && strcmp(mode, "readline")) {
         error_setg(errp, "Parameter 'mode' does not accept value '%s'", mode);
         return false;
     }
-    Chardev *c = chardev_find(id);
-    if (!c) {
-        error_setg(errp, "chardev \"%s\" not found", id);
-        return false;
-    }
-    return monitor_new_compat(c, mode && !strcmp(mode, "control"), opts_get_bool(opts, "pretty", false, NULL), errp);
+    Chardev *c = chardev_required(id, errp);
+    return c && monitor_new_compat(c, mode && !strcmp(mode, "control"), opts_get_bool(opts, "pretty", false, NULL), errp);
 }
 
 static bool refuse_disk(Error **errp)
