@@ -9,7 +9,7 @@
 struct Error {
     ErrorClass cls;
     char *msg;
-    GString *hint;
+    char *hint; /* NULL: none */
 };
 
 Error *error_abort, *error_fatal;
@@ -81,10 +81,8 @@ void error_append_hint(Error **errp, const char *format, ...)
 
     if (err) {
         FORMAT_TEXT(more);
-        if (!err->hint) {
-            err->hint = g_string_new(NULL);
-        }
-        g_string_append(err->hint, more);
+        g_autofree char *old = err->hint;
+        err->hint = g_strconcat(old ? old : "", more, NULL);
     }
 }
 
@@ -121,7 +119,7 @@ const char *error_get_pretty(const Error *err)
 
 const char *error_get_hint(const Error *err)
 {
-    return err->hint ? err->hint->str : "";
+    return err->hint ? err->hint : "";
 }
 
 ErrorClass error_get_class(const Error *err)
@@ -143,14 +141,11 @@ const char *error_class_name(ErrorClass cls)
 
 void error_free(Error *err)
 {
-    if (!err) {
-        return;
+    if (err) {
+        g_free(err->hint);
+        g_free(err->msg);
+        g_free(err);
     }
-    g_free(err->msg);
-    if (err->hint) {
-        g_string_free(err->hint, TRUE);
-    }
-    g_free(err);
 }
 
 /* One write a report, so that reports of several threads do not mix. */

@@ -14,12 +14,8 @@ static const char *const perm_name[] = { "consistent read", "write", "write unch
 static int set_lock(int fd, off_t start, short type)
 {
     struct flock fl = { .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = 1 };
-    int ret;
 
-    do {
-        ret = fcntl(fd, F_OFD_SETLK, &fl);
-    } while (ret < 0 && errno == EINTR);
-    return ret < 0 ? -errno : 0;
+    return TEMP_FAILURE_RETRY(fcntl(fd, F_OFD_SETLK, &fl)) < 0 ? -errno : 0;
 }
 
 /* 1: somebody else holds that byte. */

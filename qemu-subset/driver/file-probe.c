@@ -21,12 +21,7 @@ static const uint32_t candidates[] = { 1, 512, 1024, 2048, 4096 };
 /* Only EINVAL speaks of alignment; any other failure is not to be settled here. */
 static bool read_accepted(int fd, void *buf, size_t bytes)
 {
-    ssize_t ret;
-
-    do {
-        ret = pread(fd, buf, bytes, 0);
-    } while (ret < 0 && errno == EINTR);
-    return ret >= 0 || errno != EINVAL;
+    return TEMP_FAILURE_RETRY(pread(fd, buf, bytes, 0)) >= 0 || errno != EINVAL;
 }
 
 static uint32_t ask_kernel(int fd, bool is_block_device)
@@ -44,22 +39,17 @@ static uint32_t ask_kernel(int fd, bool is_block_device)
     return found;
 }
 
-/* The smallest length that reads into aligned memory; @unknown if even single bytes do. 0: none. */
-static uint32_t try_lengths(int fd, void *buf, uint32_t unknown)
+/*
+ * The smallest candidate that is good as a length, or if @bytes is not 0 as a distance from aligned memory at which that
+ * many are read; @unknown if even 1 is. 0: none.
+ */
+static uint32_t smallest_accepted(int fd, char *buf, uint32_t bytes, uint32_t unknown)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(candidates); i++) {
-        if (read_accepted(fd, buf, candidates[i])) {
-            return candidates[i] > 1 ? candidates[i] : unknown;
-        }
-    }
-    return 0;
-}
+        uint32_t n = candidates[i];
 
-static uint32_t try_memory(int fd, char *buf, uint32_t bytes, uint32_t unknown)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(candidates); i++) {
-        if (read_accepted(fd, buf + candidates[i], bytes)) {
-            return candidates[i] > 1 ? candidates[i] : unknown;
+        if (bytes ? read_accepted(fd, buf + n, bytes) : read_accepted(fd, buf, n)) {
+            return n > 1 ? n : unknown;
         }
     }
     return 0;
@@ -81,9 +71,9 @@ int file_probe_alignment(int fd, bool is_block_device, uint32_t *request, uint32
     }
     *request = ask_kernel(fd, is_block_device);
     if (!*request) {
-        *request = try_lengths(fd, buf, max);
+        *request = smallest_accepted(fd, buf, 0, max);
     }
-    *memory = *request ? try_memory(fd, buf, MAX(*request, max), *request) : 0;
+    *memory = *request ? smallest_accepted(fd, buf, MAX(*request, max), *request) : 0;
     free(buf);
     if (!*memory) {
         error_setg(errp, "Could not find working O_DIRECT alignment");

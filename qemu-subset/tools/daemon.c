@@ -32,14 +32,10 @@ bool daemon_start(Error **errp)
         return false;
     }
     if (pid > 0) {
-        char status = 1;
-        ssize_t n;
+        char status;
 
         close(fds[1]);
-        do {
-            n = read(fds[0], &status, 1);
-        } while (n < 0 && errno == EINTR);
-        _exit(n == 1 ? status : 1);
+        _exit(TEMP_FAILURE_RETRY(read(fds[0], &status, 1)) == 1 ? status : 1);
     }
     close(fds[0]);
     ready_pipe = fds[1];
