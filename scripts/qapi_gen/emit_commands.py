@@ -106,9 +106,7 @@ static bool {name}_walk(Visitor *v, void *arg, Error **errp)
 
 
 def table_header():
-    out = Output(None, 'commands', 'h')
-    out.name = 'qapi-commands.h'
-    out.origin = 'the whole schema'
+    out = Output(Output.WHOLE, 'commands', 'h')
     out.include('qapi/dispatch.h')
     out.line('/* Every command, sorted as in the schema; the last entry has no name. */')
     out.line('extern const QmpCommand qmp_commands[];')
@@ -116,10 +114,7 @@ def table_header():
 
 
 def table_source(schema):
-    out = Output(None, 'commands', 'c')
-    out.name = 'qapi-commands.c'
-    out.origin = 'the whole schema'
-    out.includes = ['qapi/qapi-commands.h']
+    out = Output(Output.WHOLE, 'commands', 'c')
     out.line('const QmpCommand qmp_commands[] = {')
     for module in schema.modules:
         commands = schema.of(module, ('command',))

@@ -94,9 +94,7 @@ class Introspection:
 
 
 def header():
-    out = Output(None, 'introspect', 'h')
-    out.name = 'qapi-introspect.h'
-    out.origin = 'the whole schema'
+    out = Output(Output.WHOLE, 'introspect', 'h')
     out.include('qapi/json.h')
     out.line('/* The value that query-qmp-schema returns, as JSON text: one string for each entry, NULL at the end. */')
     out.line('extern const char *const qapi_schema_entries[];')
@@ -104,10 +102,7 @@ def header():
 
 
 def source(schema):
-    out = Output(None, 'introspect', 'c')
-    out.name = 'qapi-introspect.c'
-    out.origin = 'the whole schema'
-    out.includes = ['qapi/qapi-introspect.h']
+    out = Output(Output.WHOLE, 'introspect', 'c')
     out.line('const char *const qapi_schema_entries[] = {')
     for entry in Introspection(schema).entries:
         out.line(f'    {c_string(json.dumps(entry))},')

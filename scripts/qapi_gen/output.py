@@ -7,18 +7,24 @@ from .names import guard
 
 
 class Output:
-    """The text of one generated C file; @module is None for the built-in types."""
+    """The text of one generated C file; @module is None for the built-in types, WHOLE for what has no module."""
+
+    WHOLE = object()
 
     def __init__(self, module, what, suffix):
-        self.module_name = module.name if module else 'builtin'
+        if module is Output.WHOLE:
+            base, self.origin = f'qapi-{what}', 'the whole schema'
+        else:
+            self.module_name = module.name if module else 'builtin'
+            base = f'qapi-{what}-{self.module_name}'
+            self.origin = f'{module.name}.json' if module else 'the built-in types'
         self.what = what
         self.suffix = suffix
-        self.name = f'qapi-{what}-{self.module_name}.{suffix}'
-        self.origin = f'{module.name}.json' if module else 'the built-in types'
+        self.name = f'{base}.{suffix}'
         self.includes = []
         self.lines = []
         if suffix == 'c':
-            self.include(f'qapi/qapi-{what}-{self.module_name}.h')
+            self.include(f'qapi/{base}.h')
 
     def include(self, path):
         if path not in self.includes:
