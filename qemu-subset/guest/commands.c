@@ -52,12 +52,12 @@ void qmp_cont(Error **errp)
 
 void qmp_system_reset(Error **errp)
 {
-    vm_system_reset("host-qmp-system-reset");
+    vm_system_reset(SHUTDOWN_CAUSE_HOST_QMP_SYSTEM_RESET);
 }
 
 void qmp_quit(Error **errp)
 {
-    vm_shutdown("host-qmp-quit");
+    vm_shutdown(SHUTDOWN_CAUSE_HOST_QMP_QUIT);
 }
 
 /* --- Devices --- */

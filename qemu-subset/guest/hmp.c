@@ -24,12 +24,12 @@ static void hmp_cont(json_t *args, GString *out)
 
 static void hmp_system_reset(json_t *args, GString *out)
 {
-    vm_system_reset("host-qmp-system-reset");
+    vm_system_reset(SHUTDOWN_CAUSE_HOST_QMP_SYSTEM_RESET);
 }
 
 static void hmp_quit(json_t *args, GString *out)
 {
-    vm_shutdown("host-qmp-quit");
+    vm_shutdown(SHUTDOWN_CAUSE_HOST_QMP_QUIT);
 }
 
 static void hmp_device_add(json_t *args, GString *out)

@@ -55,7 +55,7 @@ static const GuestRegionOps data_ops = {.read = data_read, .write = data_write, 
 
 static void reset_bh(void *opaque)
 {
-    vm_system_reset("guest-reset");
+    vm_system_reset(SHUTDOWN_CAUSE_GUEST_RESET);
 }
 
 static uint64_t reset_read(void *opaque, uint64_t offset, unsigned int size)

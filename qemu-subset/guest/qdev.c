@@ -2,7 +2,7 @@
 /* Devices and buses: types, the life cycle, reset. */
 #include "guest/private.h"
 
-#include "qapi/dispatch.h"
+#include "qapi/qapi-events-qdev.h"
 
 #include <string.h>
 
@@ -280,12 +280,8 @@ void device_unplug(DeviceState *dev)
     object_unparent(&dev->obj);
     for (unsigned int i = 0; i < all->len; i++) {
         const Departure *d = &g_array_index(all, Departure, i);
-        json_t *data = json_pack("{s:s}", "path", d->path);
 
-        if (d->id) {
-            json_object_set_new(data, "device", json_string(d->id));
-        }
-        qapi_event_emit("DEVICE_DELETED", data);
+        qapi_event_send_device_deleted(d->id, d->path);
     }
 }
 

@@ -4,7 +4,7 @@
 #include "guest/private.h"
 
 #include "loop/timer.h"
-#include "qapi/dispatch.h"
+#include "qapi/qapi-events-control.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -63,7 +63,7 @@ void vm_start(void)
     if (vm_running()) {
         return;
     }
-    qapi_event_emit("RESUME", NULL);
+    qapi_event_send_resume();
     state = VM_RUNNING;
     clock_virtual_enable(true);
     list_for_each_safe(l, next, &listeners, link) {
@@ -85,7 +85,7 @@ void vm_stop(VmState new_state)
         prev = n->prev;
         l->fn(l->opaque, false, state);
     }
-    qapi_event_emit("STOP", NULL);
+    qapi_event_send_stop();
 }
 
 static void stop_bh(void *opaque)
@@ -100,9 +100,10 @@ void vm_stop_async(VmState new_state)
 
 /* --- Reset --- */
 
-static json_t *reason_data(const char *reason)
+static bool by_guest(ShutdownCause cause)
 {
-    return json_pack("{s:b, s:s}", "guest", g_str_has_prefix(reason, "guest-"), "reason", reason);
+    return cause == SHUTDOWN_CAUSE_GUEST_RESET || cause == SHUTDOWN_CAUSE_GUEST_SHUTDOWN ||
+           cause == SHUTDOWN_CAUSE_GUEST_PANIC;
 }
 
 void vm_add_reset_hook(VmResetHook *h)
@@ -127,9 +128,9 @@ void vm_forget_reset_hooks(void)
     }
 }
 
-void vm_system_reset(const char *reason)
+void vm_system_reset(ShutdownCause cause)
 {
-    qapi_event_emit("RESET", reason_data(reason));
+    qapi_event_send_reset(by_guest(cause), cause);
     vm_reset_devices();
     /* Why it stopped is over: it stands at the beginning again. */
     if (!vm_running() && state != VM_INMIGRATE) {
@@ -143,33 +144,21 @@ static _Atomic bool shutdown_requested;
 static volatile sig_atomic_t signal_number;
 static volatile sig_atomic_t signal_pid;
 static bool shutdown_announced;
-static const char *shutdown_reason; /* a string constant of the caller */
 
-static void announce(const char *reason)
+static void announce(ShutdownCause cause)
 {
     if (!shutdown_announced) {
         shutdown_announced = true;
-        qapi_event_emit("SHUTDOWN", reason_data(reason));
+        qapi_event_send_shutdown(by_guest(cause), cause);
     }
 }
 
-static void shutdown_bh(void *opaque)
+void vm_shutdown(ShutdownCause cause)
 {
-    announce(shutdown_reason);
+    g_assert(aio_context_in_home(aio_context_main()));
+    announce(cause);
     atomic_store(&shutdown_requested, true);
     aio_notify(aio_context_main());
-}
-
-void vm_shutdown(const char *reason)
-{
-    if (aio_context_in_home(aio_context_main())) {
-        announce(reason);
-        atomic_store(&shutdown_requested, true);
-        aio_notify(aio_context_main());
-    } else {
-        shutdown_reason = reason;
-        aio_bh_schedule_oneshot(aio_context_main(), shutdown_bh, NULL);
-    }
 }
 
 void vm_shutdown_signal(int signum, int pid)
@@ -199,6 +188,6 @@ void vm_main_loop(void)
         aio_poll(ctx, true);
     }
     if (signal_number) {
-        announce("host-signal");
+        announce(SHUTDOWN_CAUSE_HOST_SIGNAL);
     }
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/list.h"
+#include "qapi/qapi-types-control.h"
 
 typedef enum VmState {
     VM_PRELAUNCH,
@@ -42,7 +43,7 @@ void vm_stop_async(VmState state);
 void vm_set_initial(bool paused);
 
 /* Reset every device at once, with the RESET event; a machine that is stopped is in prelaunch afterwards. */
-void vm_system_reset(const char *reason); /* "host-qmp-system-reset", "guest-reset" ... */
+void vm_system_reset(ShutdownCause cause);
 /* Things to reset that are no devices; called before them. */
 typedef struct VmResetHook {
     void (*fn)(void *opaque);
@@ -51,11 +52,9 @@ typedef struct VmResetHook {
 } VmResetHook;
 void vm_add_reset_hook(VmResetHook *h);
 
-/*
- * End the program: vm_main_loop() returns. [any thread; vm_shutdown_signal() also in a signal handler] SHUTDOWN is emitted once,
- * before vm_shutdown() returns if the main thread calls it. @reason is a string constant.
- */
-void vm_shutdown(const char *reason); /* "host-qmp-quit", "host-ui", "guest-shutdown" */
+/* End the program: vm_main_loop() returns. SHUTDOWN is emitted once, before this returns. */
+void vm_shutdown(ShutdownCause cause);
+/* [any thread, signal handlers] The same for a signal; SHUTDOWN is emitted when the main loop has seen it. */
 void vm_shutdown_signal(int signum, int pid);
 bool vm_shutdown_requested(void);
 /* Signal number and sender if a signal ended it; 0 otherwise. */

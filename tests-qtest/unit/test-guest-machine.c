@@ -425,7 +425,7 @@ static void test_unplug_by_reset(void)
     guest_env_machine("pc", "16");
     device_add_option("test-pci,id=h", &help, &error_abort);
     device_del("h", &error_abort);
-    vm_system_reset("host-qmp-system-reset");
+    vm_system_reset(SHUTDOWN_CAUSE_HOST_QMP_SYSTEM_RESET);
     g_assert_cmpstr(test_events->str, ==,
                     "RESET {\"guest\": false, \"reason\": \"host-qmp-system-reset\"}\n"
                     "DEVICE_DELETED {\"device\": \"h\", \"path\": \"/machine/peripheral/h\"}\n");

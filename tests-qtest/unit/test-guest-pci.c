@@ -105,7 +105,7 @@ static void test_reset(void)
     config_write(PCI_BASE_ADDRESS_0, 0xc000, 4);
     config_write(PCI_COMMAND, 7, 2);
     g_assert_true(pci_bus_master(&pci->dev));
-    vm_system_reset("host-qmp-system-reset");
+    vm_system_reset(SHUTDOWN_CAUSE_HOST_QMP_SYSTEM_RESET);
     g_assert_cmphex(config_read(PCI_COMMAND, 2), ==, 0);
     g_assert_cmphex(config_read(PCI_BASE_ADDRESS_0, 4), ==, 1);
     g_assert_false(pci_bus_master(&pci->dev));
