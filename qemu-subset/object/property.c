@@ -99,6 +99,17 @@ static const ObjectProperty *require(Object *obj, const char *name, Error **errp
     return p;
 }
 
+static const ObjectProperty *require_writable(Object *obj, const char *name, Error **errp)
+{
+    const ObjectProperty *p = require(obj, name, errp);
+
+    if (p && !p->set) {
+        error_setg(errp, "Property '%s.%s' is not writable", obj->type->name, name);
+        return NULL;
+    }
+    return p;
+}
+
 json_t *object_get(Object *obj, const char *name, Error **errp)
 {
     const ObjectProperty *p = require(obj, name, errp);
@@ -177,16 +188,9 @@ bool property_check(const ObjectProperty *p, const json_t *v, Error **errp)
 
 bool object_set(Object *obj, const char *name, json_t *value, Error **errp)
 {
-    const ObjectProperty *p = require(obj, name, errp);
+    const ObjectProperty *p = require_writable(obj, name, errp);
 
-    if (!p) {
-        return false;
-    }
-    if (!p->set) {
-        error_setg(errp, "Property '%s.%s' is not writable", obj->type->name, name);
-        return false;
-    }
-    return property_check(p, value, errp) && p->set(obj, p, value, errp);
+    return p && property_check(p, value, errp) && p->set(obj, p, value, errp);
 }
 
 /* --- Text --- */
@@ -254,22 +258,10 @@ json_t *property_from_text(const ObjectProperty *p, const char *text, PropertyTe
 
 bool object_set_text(Object *obj, const char *name, const char *text, PropertyText from, Error **errp)
 {
-    const ObjectProperty *p = require(obj, name, errp);
+    const ObjectProperty *p = require_writable(obj, name, errp);
+    g_autoptr(json_t) v = p ? property_from_text(p, text, from, errp) : NULL;
 
-    if (!p) {
-        return false;
-    }
-    if (!p->set) {
-        error_setg(errp, "Property '%s.%s' is not writable", obj->type->name, name);
-        return false;
-    }
-    json_t *v = property_from_text(p, text, from, errp);
-    if (!v) {
-        return false;
-    }
-    bool ok = object_set(obj, name, v, errp);
-    json_decref(v);
-    return ok;
+    return v && object_set(obj, name, v, errp);
 }
 
 /* --- Generic accessors --- */
