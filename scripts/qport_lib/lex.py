@@ -95,6 +95,23 @@ class Source:
         return start
 
 
+class Span:
+    """A piece of a source: its code tokens [first, last]."""
+
+    def __init__(self, source, first, last):
+        self.source = source
+        self.first = first
+        self.last = last
+
+    @property
+    def start(self):
+        return self.source.code[self.first].start
+
+    @property
+    def end(self):
+        return self.source.code[self.last].end
+
+
 def words(text):
     """The tokens of any text, layout dropped, for comparing texts. Licence
     lines are alike by intention."""

@@ -9,16 +9,14 @@ White space and comments never matter.
 """
 
 from . import PortError
-from .lex import CLOSE, OPEN, lex_c
+from .lex import CLOSE, OPEN, Span, lex_c
 
 
-class Match:
-    """Where a pattern matched: token indices [first, last] and its holes."""
+class Match(Span):
+    """Where a pattern matched, and what its holes hold."""
 
     def __init__(self, source, first, last, holes):
-        self.source = source
-        self.first = first
-        self.last = last
+        super().__init__(source, first, last)
         self.holes = {k: self._slice(*v) for k, v in holes.items()}
 
     def _slice(self, first, end):
@@ -31,14 +29,6 @@ class Match:
         return '\n'.join([lines[0]] + [
             line[column:] if not line[:column].strip() else line.lstrip()
             for line in lines[1:]])
-
-    @property
-    def start(self):
-        return self.source.code[self.first].start
-
-    @property
-    def end(self):
-        return self.source.code[self.last].end
 
     @property
     def line(self):

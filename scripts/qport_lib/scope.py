@@ -9,28 +9,18 @@ stand without a semicolon and must not become part of what follows them.
 import re
 
 from . import PortError, Refused
-from .lex import CLOSE, OPEN
+from .lex import CLOSE, OPEN, Span
 
 KINDS = ('function', 'struct', 'enum', 'variable', 'prototype', 'typedef',
          'macro')
 
 
-class Definition:
-    """Tokens [first, last] of one definition; body is its brace range."""
+class Definition(Span):
+    """One definition; body is its brace range."""
 
     def __init__(self, source, first, last, body):
-        self.source = source
-        self.first = first
-        self.last = last
+        super().__init__(source, first, last)
         self.body = body        # (index of '{', index of '}') or None
-
-    @property
-    def start(self):
-        return self.source.code[self.first].start
-
-    @property
-    def end(self):
-        return self.source.code[self.last].end
 
     def texts(self, upto=None):
         upto = self.last + 1 if upto is None else upto
