@@ -350,15 +350,24 @@ static int file_check_perm(BlockNode *node, uint32_t perm, uint32_t shared, Erro
     return 0;
 }
 
+/* Under the number that requests of other threads may be using at this moment; locks come along. */
+static void commit_writing(FileState *s)
+{
+    if (TEMP_FAILURE_RETRY(dup3(s->writable_fd, s->file.fd, O_CLOEXEC)) < 0) {
+        /* Permissions cannot be refused any more: writes fail, and who next asks for the permission tries again. */
+        error_report("Could not make '%s' writable: %s", s->filename, strerror(errno));
+    } else {
+        s->file.writable = true;
+    }
+    drop_writable_fd(s);
+}
+
 static void file_set_perm(BlockNode *node, uint32_t perm, uint32_t shared)
 {
     FileState *s = node->state;
 
     if (s->writable_fd >= 0) {
-        /* Under the number that requests of other threads may be using at this moment; locks come along. */
-        dup3(s->writable_fd, s->file.fd, O_CLOEXEC);
-        drop_writable_fd(s);
-        s->file.writable = true;
+        commit_writing(s);
     }
     if (s->locking) {
         file_locks_commit(&s->locks, s->file.fd, perm, node->force_share ? BLK_PERM_ALL : shared);
