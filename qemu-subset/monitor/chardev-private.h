@@ -24,7 +24,7 @@ struct Chardev {
     char *path, *host, *port;
     bool is_server;
     int64_t reconnect_ns;
-    AioTimer reconnect;
+    AioTimer retry; /* to connect, or to accept */
 };
 
 typedef struct ChardevBackend {

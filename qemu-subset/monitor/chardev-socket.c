@@ -13,6 +13,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* How long a listener rests when it could not accept a peer. */
+#define ACCEPT_REST_NS 100000000
+
 static bool unix_address(const char *path, struct sockaddr_un *sun, Error **errp)
 {
     memset(sun, 0, sizeof(*sun));
@@ -138,21 +141,9 @@ static void make_stream(Chardev *c, int fd)
     chardev_connected(c, fd, fd);
 }
 
-static void arm_reconnect(Chardev *c)
+static void retry_after(Chardev *c, int64_t ns)
 {
-    aio_timer_mod_ns(&c->reconnect, clock_get_ns(CLOCK_TYPE_REALTIME) + c->reconnect_ns);
-}
-
-static void try_again(void *opaque)
-{
-    Chardev *c = opaque;
-    int fd = dial(c, NULL);
-
-    if (fd >= 0) {
-        make_stream(c, fd);
-    } else {
-        arm_reconnect(c);
-    }
+    aio_timer_mod_ns(&c->retry, clock_get_ns(CLOCK_TYPE_REALTIME) + ns);
 }
 
 static void on_connection(void *opaque);
@@ -168,9 +159,28 @@ static void on_connection(void *opaque)
     Chardev *c = opaque;
     int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 
+    watch_listener(c, false);
     if (fd >= 0) {
-        watch_listener(c, false);
         make_stream(c, fd);
+    } else {
+        /* No descriptor or memory is free, perhaps: the peer stays in the backlog, and asking at once would never end. */
+        retry_after(c, ACCEPT_REST_NS);
+    }
+}
+
+static void try_again(void *opaque)
+{
+    Chardev *c = opaque;
+
+    if (c->listen_fd >= 0) {
+        watch_listener(c, true);
+        return;
+    }
+    int fd = dial(c, NULL);
+    if (fd >= 0) {
+        make_stream(c, fd);
+    } else {
+        retry_after(c, c->reconnect_ns);
     }
 }
 
@@ -233,7 +243,7 @@ static bool open_client(Chardev *c, Error **errp)
     if (fd >= 0) {
         make_stream(c, fd);
     } else if (c->reconnect_ns) {
-        arm_reconnect(c);
+        retry_after(c, c->reconnect_ns);
     }
     return fd >= 0 || c->reconnect_ns;
 }
@@ -269,7 +279,7 @@ static bool socket_open(Chardev *c, const Opts *opts, Error **errp)
 {
     bool wait;
 
-    aio_timer_init(&c->reconnect, aio_context_main(), CLOCK_TYPE_REALTIME, try_again, c);
+    aio_timer_init(&c->retry, aio_context_main(), CLOCK_TYPE_REALTIME, try_again, c);
     if (!parse_mode(c, opts, &wait, errp)) {
         return false;
     }
@@ -296,14 +306,14 @@ static void socket_disconnected(Chardev *c)
     if (c->listen_fd >= 0) {
         watch_listener(c, true);
     } else if (c->reconnect_ns) {
-        arm_reconnect(c);
+        retry_after(c, c->reconnect_ns);
     }
 }
 
 static void socket_close(Chardev *c)
 {
-    if (aio_timer_pending(&c->reconnect)) {
-        aio_timer_del(&c->reconnect);
+    if (aio_timer_pending(&c->retry)) {
+        aio_timer_del(&c->retry);
     }
     if (c->listen_fd >= 0) {
         watch_listener(c, false);
