@@ -11,7 +11,8 @@
 
 /* --- stdio --- */
 
-static bool stdio_taken, stdio_forbidden;
+static const Chardev *stdio_owner;
+static bool stdio_forbidden;
 static struct termios saved_tty;
 static bool tty_changed;
 static int saved_flags;
@@ -34,13 +35,16 @@ static bool stdio_open(Chardev *c, const Opts *opts, Error **errp)
         error_setg(errp, "cannot use stdio with -daemonize");
         return false;
     }
-    if (stdio_taken) {
+    if (stdio_owner) {
         error_setg(errp, "cannot use stdio by multiple character devices");
         return false;
     }
-    stdio_taken = true;
     saved_flags = fcntl(0, F_GETFL);
-    fcntl(0, F_SETFL, saved_flags | O_NONBLOCK);
+    if (saved_flags < 0 || fcntl(0, F_SETFL, saved_flags | O_NONBLOCK) < 0) {
+        error_setg_errno(errp, errno, "Could not make standard input non-blocking");
+        return false;
+    }
+    stdio_owner = c;
     if (isatty(0) && !tcgetattr(0, &saved_tty)) {
         struct termios raw = saved_tty;
 
@@ -64,13 +68,13 @@ void chardev_lend_terminal(void)
 
 static void stdio_close(Chardev *c)
 {
-    if (c->out_fd != 1) {
+    if (c != stdio_owner) {
         return;
     }
     chardev_lend_terminal();
     /* The open file behind descriptor 0 is shared with whoever started us. */
     fcntl(0, F_SETFL, saved_flags);
-    stdio_taken = false;
+    stdio_owner = NULL;
 }
 
 const ChardevBackend chardev_stdio = {

@@ -505,6 +505,21 @@ static void test_chardev_fails(const void *opaque)
     g_assert_null(chardev_find("x"));
 }
 
+static void test_stdio_without_input(void)
+{
+    int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    Error *err = NULL;
+
+    close(0);
+    g_assert_null(chardev_new_opts("stdio,id=x", &err));
+    g_assert_cmpstr(error_get_pretty(err), ==, "Could not make standard input non-blocking: Bad file descriptor");
+    error_free(err);
+    if (input >= 0) {
+        dup2(input, 0);
+        close(input);
+    }
+}
+
 /* The peer waits in the backlog, which keeps the listener readable; the loop must not look at it all the time. */
 static void test_accept_without_descriptors(void)
 {
@@ -570,6 +585,7 @@ int main(int argc, char **argv)
     g_test_add_func("/monitor/hmp/history-and-cursor", test_history_and_cursor);
     g_test_add_func("/monitor/hmp/reconnect-waits-for-the-command", test_reconnect_during_command);
     g_test_add_func("/monitor/hmp/pretty-is-for-qmp", test_pretty_is_for_qmp);
+    g_test_add_func("/monitor/chardev/stdio-without-input-is-refused", test_stdio_without_input);
     g_test_add_func("/monitor/chardev/accept-without-descriptors-does-not-spin", test_accept_without_descriptors);
     add_cases();
     int rc = g_test_run();
