@@ -51,7 +51,7 @@ static void route_all(Piix3 *s)
     for (int irq = 0; irq < 16; irq++) {
         if (level[irq] != s->irq_level[irq]) {
             s->irq_level[irq] = level[irq];
-            irq_set(device_irq_in(s->ioapic, NULL, irq), level[irq]);
+            irq_set(device_irq_in(s->ioapic, irq), level[irq]);
         }
     }
 }
@@ -196,7 +196,7 @@ PciBus *i440fx_create(bool acpi, Error **errp)
     }
     if (acpi) {
         Piix4Pm *pm = (Piix4Pm *)function_new(TYPE_PIIX4_PM, PCI_DEVFN(1, 3));
-        pm->sci = device_irq_in(ioapic, NULL, SCI_IRQ);
+        pm->sci = device_irq_in(ioapic, SCI_IRQ);
         if (!function_realize(&pm->dev, bus, errp)) {
             return NULL;
         }

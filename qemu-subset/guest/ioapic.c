@@ -4,7 +4,7 @@
 
 static void ioapic_init(Object *obj)
 {
-    device_init_irq_in((DeviceState *)obj, NULL, NULL, IOAPIC_PINS);
+    device_init_irq_in((DeviceState *)obj, IOAPIC_PINS);
 }
 
 static const DeviceClass ioapic_class = {.category = "Misc"};

@@ -151,7 +151,7 @@ static void route_all(Lpc *s)
     for (int n = 0; n < IOAPIC_PINS; n++) {
         if (level[n] != s->level[n]) {
             s->level[n] = level[n];
-            irq_set(device_irq_in(s->ioapic, NULL, n), level[n]);
+            irq_set(device_irq_in(s->ioapic, n), level[n]);
         }
     }
 }

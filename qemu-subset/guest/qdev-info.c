@@ -252,15 +252,6 @@ static void print_properties(GString *out, DeviceState *dev, int indent)
     }
 }
 
-static void print_lines(GString *out, DeviceState *dev, int indent)
-{
-    for (unsigned int i = 0; dev->irqs && i < dev->irqs->len; i++) {
-        IrqArray *a = g_ptr_array_index(dev->irqs, i);
-        INDENT(out, indent);
-        g_string_append_printf(out, "gpio-%s \"%s\" %d\n", a->outputs ? "out" : "in", a->name ? a->name : "", a->n);
-    }
-}
-
 static void print_bus(GString *out, BusState *bus, int indent);
 
 static void print_device(GString *out, DeviceState *dev, int indent)
@@ -268,7 +259,10 @@ static void print_device(GString *out, DeviceState *dev, int indent)
     INDENT(out, indent);
     g_string_append_printf(out, "dev: %s, id \"%s\"\n", dev->obj.type->name, dev->id ? dev->id : "");
     indent += 2;
-    print_lines(out, dev, indent);
+    if (dev->n_irqs) {
+        INDENT(out, indent);
+        g_string_append_printf(out, "gpio-in \"\" %d\n", dev->n_irqs);
+    }
     print_properties(out, dev, indent);
     if (dev->bus && bus_class(dev->bus)->print_device) {
         bus_class(dev->bus)->print_device(dev, out, indent);

@@ -336,9 +336,7 @@ static void device_finalize(Object *obj)
     if (dev->buses) {
         g_ptr_array_free(dev->buses, TRUE);
     }
-    if (dev->irqs) {
-        g_ptr_array_free(dev->irqs, TRUE);
-    }
+    g_free(dev->irqs);
 }
 
 static json_t *get_parent_bus(Object *obj, const ObjectProperty *p, Error **errp)

@@ -46,7 +46,8 @@ struct DeviceState {
     bool unplug_pending;  /* device_del asked, the guest has not ejected it yet */
     bool machine_part;    /* built in: device_del refuses it */
     GPtrArray *buses;     /* BusState, in order of creation */
-    GPtrArray *irqs;      /* IrqArray */
+    IrqLine *irqs;        /* inputs, @n_irqs of them */
+    int n_irqs;
     ListNode bus_link;    /* on bus->devices */
 };
 

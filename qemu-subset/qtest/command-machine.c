@@ -26,15 +26,8 @@ void qtest_irq_release(QtestServer *s)
 {
     DeviceState *dev = s->irq_device;
 
-    for (unsigned int i = 0; dev && dev->irqs && i < dev->irqs->len; i++) {
-        IrqArray *a = g_ptr_array_index(dev->irqs, i);
-        if (a->outputs) {
-            device_watch_irq_out(dev, a->name, NULL, NULL);
-        } else {
-            device_watch_irq_in(dev, a->name, NULL, NULL);
-        }
-    }
     if (dev) {
+        device_watch_irq_in(dev, NULL, NULL);
         object_unref(&dev->obj);
         s->irq_device = NULL;
     }
@@ -54,7 +47,6 @@ static DeviceState *find_device(QtestServer *s, const char *path)
 static void intercept(QtestServer *s, char **words, bool outputs)
 {
     DeviceState *dev = find_device(s, words[0]);
-    const char *name = words[1];
 
     if (!dev) {
         return;
@@ -63,11 +55,12 @@ static void intercept(QtestServer *s, char **words, bool outputs)
         qtest_send(s, s->irq_device == dev ? "OK" : "FAIL IRQ intercept already enabled");
         return;
     }
-    if (!outputs && name) {
+    if (!outputs && words[1]) {
         qtest_send(s, "FAIL Interception of named in-GPIOs not yet supported");
         return;
     }
-    if (outputs ? !device_watch_irq_out(dev, name, irq_changed, s) : !device_watch_irq_in(dev, NULL, irq_changed, s)) {
+    /* No device has outputs. */
+    if (outputs || !device_watch_irq_in(dev, irq_changed, s)) {
         qtest_send(s, "FAIL No intercepts installed");
         return;
     }
@@ -88,13 +81,14 @@ static void irq_intercept_out(QtestServer *s, char **words)
 static void set_irq_in(QtestServer *s, char **words)
 {
     DeviceState *dev = find_device(s, words[0]);
-    const char *name = strcmp(words[1], "unnamed-gpio-in") ? words[1] : NULL;
+    bool named = strcmp(words[1], "unnamed-gpio-in");
     uint64_t n, level;
 
     if (!dev || !qtest_number(s, words[2], &n) || !qtest_number(s, words[3], &level)) {
         return;
     }
-    IrqLine *line = n <= INT32_MAX ? device_irq_in(dev, name, (int)n) : NULL;
+    /* No device has lines with names. */
+    IrqLine *line = !named && n <= INT32_MAX ? device_irq_in(dev, (int)n) : NULL;
     if (!line) {
         qtest_send(s, "FAIL Unknown interrupt line");
         return;

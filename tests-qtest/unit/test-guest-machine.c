@@ -112,7 +112,7 @@ static void test_q35_lines(void)
     machine_ready();
     PciDevice *x = (PciDevice *)object_resolve("x", NULL), *y = (PciDevice *)object_resolve("y", NULL);
     g_assert_cmpint(x->devfn, ==, PCI_DEVFN(1, 0));
-    device_watch_irq_in((DeviceState *)object_resolve("ioapic", NULL), NULL, watch_line, NULL);
+    device_watch_irq_in((DeviceState *)object_resolve("ioapic", NULL), watch_line, NULL);
     pci_set_intx(x, 1);
     pci_set_intx(y, 1);
     g_assert_cmpint(lines[21], ==, 1);

@@ -254,7 +254,7 @@ static void test_intx(void)
 
     setup();
     DeviceState *ioapic = (DeviceState *)object_resolve("ioapic", NULL);
-    g_assert_true(device_watch_irq_in(ioapic, NULL, watch_irq, NULL));
+    g_assert_true(device_watch_irq_in(ioapic, watch_irq, NULL));
     memset(irq_level, 0, sizeof(irq_level));
     pci_set_intx(&pci->dev, 1);
     for (int i = 0; i < 24; i++) {
