@@ -88,16 +88,6 @@ void vm_stop(VmState new_state)
     qapi_event_send_stop();
 }
 
-static void stop_bh(void *opaque)
-{
-    vm_stop((VmState)GPOINTER_TO_INT(opaque));
-}
-
-void vm_stop_async(VmState new_state)
-{
-    aio_bh_schedule_oneshot(aio_context_main(), stop_bh, GINT_TO_POINTER(new_state));
-}
-
 /* --- Reset --- */
 
 static bool by_guest(ShutdownCause cause)

@@ -37,8 +37,6 @@ void vm_remove_state_listener(VmStateListener *l);
 void vm_start(void);
 /* Stop with @state; STOP event if it ran. */
 void vm_stop(VmState state);
-/* [any thread] The same by a bottom half of the main loop: for an I/O error in an IOThread. */
-void vm_stop_async(VmState state);
 /* The initial state, before any event is due: prelaunch for -S, else running. */
 void vm_set_initial(bool paused);
 

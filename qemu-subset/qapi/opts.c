@@ -286,11 +286,6 @@ bool opts_foreach(const Opts *opts, OptsIter *fn, void *opaque, Error **errp)
     return true;
 }
 
-const char *opts_first(const Opts *opts)
-{
-    return opts->settings->len ? at(opts, 0)->name : NULL;
-}
-
 json_t *opts_to_json(const Opts *opts)
 {
     json_t *obj = json_object();

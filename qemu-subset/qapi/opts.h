@@ -53,9 +53,6 @@ char *opts_take(Opts *opts, const char *name);
 typedef bool OptsIter(void *opaque, const char *name, const char *value, Error **errp);
 bool opts_foreach(const Opts *opts, OptsIter *fn, void *opaque, Error **errp);
 
-/* The first setting's name that is left; for "Invalid parameter 'X'" after everything known has been taken. */
-const char *opts_first(const Opts *opts);
-
 /* A flat object of strings; with repeated keys the last wins. Dotted keys stay as they are. */
 json_t *opts_to_json(const Opts *opts);
 
