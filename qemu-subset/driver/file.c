@@ -254,10 +254,37 @@ static int64_t file_get_allocated_size(BlockNode *node)
     return fstat(((FileState *)node->state)->file.fd, &st) < 0 ? -errno : (int64_t)st.st_blocks * 512;
 }
 
+typedef struct Resize {
+    EngineRequest er;
+    bool over;
+} Resize;
+
+static void resize_done(EngineRequest *er, int ret)
+{
+    container_of(er, Resize, er)->over = true;
+}
+
+/* In a worker thread, since giving back many blocks takes long: the main loop and what it serves go on meanwhile. */
+static int resize_file(FileState *s, uint64_t bytes, Error **errp)
+{
+    Resize r = {.er = {.file = &s->file, .op = ENGINE_TRUNCATE, .offset = bytes, .done = resize_done}};
+    int ret = engine_attach(ENGINE_THREADS, aio_context_main(), errp);
+
+    if (ret < 0) {
+        return ret;
+    }
+    if (engine_submit(ENGINE_THREADS, &r.er) == ENGINE_QUEUED) {
+        AIO_WAIT_WHILE(!r.over);
+    }
+    if (r.er.ret < 0) {
+        error_setg_errno(errp, -r.er.ret, "Failed to resize the file");
+    }
+    return r.er.ret;
+}
+
 static int file_truncate(BlockNode *node, uint64_t bytes, Error **errp)
 {
     FileState *s = node->state;
-    int err;
 
     if (s->is_device) {
         int64_t length = file_get_length(node);
@@ -268,12 +295,7 @@ static int file_truncate(BlockNode *node, uint64_t bytes, Error **errp)
         }
         return 0;
     }
-    if (ftruncate(s->file.fd, (off_t)bytes) < 0) {
-        err = errno;
-        error_setg_errno(errp, err, "Failed to resize the file");
-        return -err;
-    }
-    return 0;
+    return resize_file(s, bytes, errp);
 }
 
 static void file_refresh_limits(BlockNode *node, Error **errp)
