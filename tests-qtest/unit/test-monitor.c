@@ -1,68 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Monitors over a socket pair: sessions, order, events and their limits, HMP arguments, the line editor. */
 #include "loop/timer.h"
-#include "monitor/monitor.h"
-
-#include "qapi/qapi-commands-control.h"
+#include "unit/monitor-env.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
-
-/* --- Commands of the test; the schema's control commands need handlers to link --- */
-
-static int quits;
-
-void qmp_quit(Error **errp)
-{
-    quits++;
-    qapi_event_emit("SHUTDOWN", NULL);
-}
-
-void qmp_stop(Error **errp)
-{
-}
-
-void qmp_cont(Error **errp)
-{
-}
-
-void qmp_system_reset(Error **errp)
-{
-}
-
-StatusInfo *qmp_query_status(Error **errp)
-{
-    error_setg(errp, "no machine");
-    return NULL;
-}
-
-/* Polls the loop while it runs, so that later requests arrive meanwhile. */
-static void marshal_slow(json_t *args, json_t **ret, Error **errp)
-{
-    for (int i = 0; i < 20; i++) {
-        aio_poll(aio_context_main(), false);
-    }
-    *ret = json_string("slow");
-}
-
-static void marshal_fast(json_t *args, json_t **ret, Error **errp)
-{
-    *ret = json_string("fast");
-}
-
-static const QmpCommand qmp_table[] = {
-    {"qmp_capabilities", qmp_marshal_qmp_capabilities, QMP_ALLOW_PRECONFIG},
-    {"quit", qmp_marshal_quit, 0},
-    {"slow", marshal_slow, 0},
-    {"fast", marshal_fast, 0},
-    {0},
-};
 
 /* Shows the arguments that it got. */
 static void hmp_show(json_t *args, GString *out)
@@ -102,83 +46,6 @@ static const HmpCommand test_commands[] = {
 };
 
 static const HmpCommand *const hmp_tables[] = {hmp_help_commands, test_commands, NULL};
-
-/* --- A client --- */
-
-static int client = -1;
-static Chardev *server;
-
-static void connect_client(void)
-{
-    static int n;
-    int fds[2];
-
-    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), ==, 0);
-    fcntl(fds[0], F_SETFL, O_NONBLOCK);
-    client = fds[0];
-    g_autofree char *params = g_strdup_printf("socket,id=c%d,fd=%d", n++, fds[1]);
-    server = chardev_new_opts(params, &error_abort);
-}
-
-static void say(const char *text)
-{
-    g_assert_cmpint(write(client, text, strlen(text)), ==, (ssize_t)strlen(text));
-}
-
-static GString *heard;
-
-/* Run the loop until the server has said @text; what it said until now is in heard. */
-static void hear(const char *text)
-{
-    gint64 limit = g_get_monotonic_time() + 10 * G_USEC_PER_SEC;
-
-    if (!heard) {
-        heard = g_string_new(NULL);
-    }
-    while (!strstr(heard->str, text)) {
-        char buf[4096];
-
-        if (g_get_monotonic_time() > limit) {
-            g_error("no \"%s\" in \"%s\"", text, heard->str);
-        }
-        aio_poll(aio_context_main(), false);
-        ssize_t n = read(client, buf, sizeof(buf));
-        if (n > 0) {
-            g_string_append_len(heard, buf, n);
-        }
-    }
-}
-
-static void forget(void)
-{
-    g_string_truncate(heard, 0);
-}
-
-static void start_qmp(void)
-{
-    connect_client();
-    g_assert_true(monitor_new_compat(server, true, false, &error_abort));
-    hear("\"capabilities\": [\"oob\"]}}\r\n");
-    g_assert_true(g_str_has_prefix(heard->str, "{\"QMP\": {\"version\": {\"qemu\": {"));
-    forget();
-}
-
-static void negotiate(void)
-{
-    say("{'execute': 'qmp_capabilities'}");
-    hear("{\"return\": {}}\r\n");
-    forget();
-}
-
-static void end(void)
-{
-    close(client);
-    client = -1;
-    for (int i = 0; i < 5; i++) {
-        aio_poll(aio_context_main(), false);
-    }
-    forget();
-}
 
 /* --- QMP --- */
 
@@ -380,15 +247,6 @@ static void test_line(const void *opaque)
     g_assert_cmpstr(out->str, ==, c->answer);
 }
 
-static void start_hmp(void)
-{
-    connect_client();
-    g_assert_true(monitor_new_compat(server, false, false, &error_abort));
-    hear("(qemu) ");
-    g_assert_true(g_str_has_prefix(heard->str, "QEMU 11.0.92 monitor - type 'help' for more information\r\n(qemu) "));
-    forget();
-}
-
 static void test_echo(void)
 {
     start_hmp();
@@ -418,14 +276,6 @@ static void test_history_and_cursor(void)
     end();
 }
 
-static struct sockaddr_un server_address = {.sun_family = AF_UNIX};
-
-static void connect_to_server(void)
-{
-    client = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    g_assert_cmpint(connect(client, (struct sockaddr *)&server_address, sizeof(server_address)), ==, 0);
-}
-
 static void reconnect_meanwhile(json_t *args, GString *out)
 {
     char c;
@@ -442,21 +292,14 @@ static void reconnect_meanwhile(json_t *args, GString *out)
 
 static void test_reconnect_during_command(void)
 {
-    g_autofree char *dir = g_dir_make_tmp("qemu-subset-XXXXXX", NULL);
-    g_autofree char *params = g_strdup_printf("socket,id=again,path=%s/monitor,server=on,wait=off", dir);
-
-    g_snprintf(server_address.sun_path, sizeof(server_address.sun_path), "%s/monitor", dir);
-    server = chardev_new_opts(params, &error_abort);
-    g_assert_true(monitor_new_compat(server, false, false, &error_abort));
+    start_server(false);
     connect_to_server();
     hear("(qemu) ");
     say("flood\nreconnect\nn\n");
     forget();
     hear("(qemu) ");
     g_assert_true(g_str_has_prefix(heard->str, "QEMU "));
-    end();
-    unlink(server_address.sun_path);
-    rmdir(dir);
+    end_server();
 }
 
 static void test_pretty_is_for_qmp(void)
@@ -470,108 +313,17 @@ static void test_pretty_is_for_qmp(void)
     close(client);
 }
 
-/* --- Character devices --- */
-
-typedef struct ChardevCase {
-    const char *label, *params, *error;
-} ChardevCase;
-
-static const ChardevCase chardev_cases[] = {
-    {"no-id", "null", "chardev: no id specified"},
-    {"unknown-backend", "foo,id=x", "'foo' is not a valid char driver name"},
-    {"unknown-parameter", "null,id=x,foo=1", "Invalid parameter 'foo'"},
-    {"no-address", "socket,id=x", "Unable to parse FD number "},
-    {"no-port", "socket,id=x,host=127.0.0.1", "chardev: socket: no port given"},
-    {"not-a-socket", "socket,id=x,fd=99", "File descriptor '99' is not a socket"},
-    {"wait-as-client", "socket,id=x,path=/nosuch,wait=off",
-     "'wait' option is incompatible with socket in client connect mode"},
-    {"no-server", "socket,id=x,path=/proc/nosuch/socket", "Failed to connect to '/proc/nosuch/socket': No such file or directory"},
-    {"cannot-bind", "socket,id=x,path=/proc/nosuch/socket,server=on,wait=off",
-     "Failed to bind socket to /proc/nosuch/socket: No such file or directory"},
-    {"endless-reconnect-as-server", "socket,id=x,path=/nosuch,server=on,reconnect-ms=18446744073709551615",
-     "'reconnect-ms' option is incompatible with socket in server listen mode"},
-    {"server-garbage", "socket,id=x,path=/nosuch,server=perhaps", "Parameter 'server' expects 'on' or 'off'"},
-    {"file-without-path", "file,id=x", "chardev: file: no filename given"},
-};
-
-static void test_chardev_fails(const void *opaque)
-{
-    const ChardevCase *c = opaque;
-    Error *err = NULL;
-
-    g_assert_null(chardev_new_opts(c->params, &err));
-    g_assert_cmpstr(error_get_pretty(err), ==, c->error);
-    error_free(err);
-    g_assert_null(chardev_find("x"));
-}
-
-static void test_stdio_without_input(void)
-{
-    int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
-    Error *err = NULL;
-
-    close(0);
-    g_assert_null(chardev_new_opts("stdio,id=x", &err));
-    g_assert_cmpstr(error_get_pretty(err), ==, "Could not make standard input non-blocking: Bad file descriptor");
-    error_free(err);
-    if (input >= 0) {
-        dup2(input, 0);
-        close(input);
-    }
-}
-
-/* The peer waits in the backlog, which keeps the listener readable; the loop must not look at it all the time. */
-static void test_accept_without_descriptors(void)
-{
-    enum { PASSES = 1000 };
-    g_autofree char *dir = g_dir_make_tmp("qemu-subset-XXXXXX", NULL);
-    g_autofree char *params = g_strdup_printf("socket,id=full,path=%s/monitor,server=on,wait=off", dir);
-    struct rlimit limit, none;
-    int busy = 0;
-
-    g_snprintf(server_address.sun_path, sizeof(server_address.sun_path), "%s/monitor", dir);
-    server = chardev_new_opts(params, &error_abort);
-    g_assert_true(monitor_new_compat(server, false, false, &error_abort));
-    connect_to_server();
-    g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &limit), ==, 0);
-    none = (struct rlimit){0, limit.rlim_max};
-    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &none), ==, 0);
-    for (int i = 0; i < PASSES; i++) {
-        busy += aio_poll(aio_context_main(), false);
-    }
-    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
-    /* Passes that take so long that a rest ends within them are rare even on a loaded host. */
-    g_assert_cmpint(busy, <, PASSES / 2);
-    hear("(qemu) ");
-    end();
-    unlink(server_address.sun_path);
-    rmdir(dir);
-}
-
 static void add_cases(void)
 {
     for (unsigned int i = 0; i < G_N_ELEMENTS(line_cases); i++) {
         g_autofree char *path = g_strdup_printf("/monitor/hmp/line/%s", line_cases[i].label);
         g_test_add_data_func(path, &line_cases[i], test_line);
     }
-    for (unsigned int i = 0; i < G_N_ELEMENTS(chardev_cases); i++) {
-        g_autofree char *path = g_strdup_printf("/monitor/chardev/%s-is-refused", chardev_cases[i].label);
-        g_test_add_data_func(path, &chardev_cases[i], test_chardev_fails);
-    }
 }
 
 int main(int argc, char **argv)
 {
-    AioContextConfig cfg = {.name = "main", .is_main = true};
-    MonitorConfig config = {.qmp_commands = qmp_table, .hmp_commands = hmp_tables, .virtual_clock = true};
-
-    g_test_init(&argc, &argv, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    aio_context_set_main(aio_context_new(&cfg, &error_abort));
-    clock_virtual_take_over();
-    object_register_types();
-    monitor_register_types();
-    monitor_init(&config);
+    monitor_env_init(&argc, &argv, hmp_tables);
     g_test_add_func("/monitor/qmp/needs-negotiation", test_needs_negotiation);
     g_test_add_func("/monitor/qmp/order-is-kept", test_order_is_kept);
     g_test_add_func("/monitor/qmp/flood-is-answered", test_flood_is_answered);
@@ -585,11 +337,6 @@ int main(int argc, char **argv)
     g_test_add_func("/monitor/hmp/history-and-cursor", test_history_and_cursor);
     g_test_add_func("/monitor/hmp/reconnect-waits-for-the-command", test_reconnect_during_command);
     g_test_add_func("/monitor/hmp/pretty-is-for-qmp", test_pretty_is_for_qmp);
-    g_test_add_func("/monitor/chardev/stdio-without-input-is-refused", test_stdio_without_input);
-    g_test_add_func("/monitor/chardev/accept-without-descriptors-does-not-spin", test_accept_without_descriptors);
     add_cases();
-    int rc = g_test_run();
-    monitor_cleanup();
-    chardev_cleanup();
-    return rc;
+    return monitor_env_run();
 }
