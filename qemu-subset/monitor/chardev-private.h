@@ -16,7 +16,8 @@ struct Chardev {
     bool held; /* see chardev_hold_input() */
     const ChardevFrontend *fe;
     void *fe_opaque;
-    GByteArray *pending; /* output that the peer did not take yet */
+    GByteArray *pending; /* output; the peer took the first @taken bytes of it */
+    guint taken;
     bool watching_write;
 
     /* sockets */

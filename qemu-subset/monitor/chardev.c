@@ -47,10 +47,31 @@ static void close_fds(Chardev *c)
     }
 }
 
+static guint unread(const Chardev *c)
+{
+    return c->pending->len - c->taken;
+}
+
+static void forget_pending(Chardev *c)
+{
+    g_byte_array_set_size(c->pending, 0);
+    c->taken = 0;
+}
+
+/* @n more bytes of the output are with the peer. What is left moves only when it is the smaller part. */
+static void take_pending(Chardev *c, guint n)
+{
+    c->taken += n;
+    if (c->taken >= unread(c)) {
+        g_byte_array_remove_range(c->pending, 0, c->taken);
+        c->taken = 0;
+    }
+}
+
 static void disconnect(Chardev *c)
 {
     close_fds(c);
-    g_byte_array_set_size(c->pending, 0);
+    forget_pending(c);
     if (c->fe && c->fe->event) {
         c->fe->event(c->fe_opaque, CHARDEV_CLOSED);
     }
@@ -136,10 +157,10 @@ static void on_readable(void *opaque)
 /* Returns false once the peer is gone. */
 static bool push_pending(Chardev *c)
 {
-    while (c->pending->len) {
-        ssize_t n = write(c->out_fd, c->pending->data, c->pending->len);
+    while (unread(c)) {
+        ssize_t n = write(c->out_fd, c->pending->data + c->taken, unread(c));
         if (n > 0) {
-            g_byte_array_remove_range(c->pending, 0, (guint)n);
+            take_pending(c, (guint)n);
         } else if (n < 0 && errno == EAGAIN) {
             return true;
         } else if (n >= 0 || errno != EINTR) {
@@ -157,7 +178,7 @@ static void on_writable(void *opaque)
         update_watch(c);
     } else if (must_hold()) {
         /* The frontend is in the middle of something: it learns of the end when reading goes on. */
-        g_byte_array_set_size(c->pending, 0);
+        forget_pending(c);
         hold(c);
     } else {
         disconnect(c);
@@ -168,7 +189,7 @@ static void update_watch(Chardev *c)
 {
     AioContext *ctx = aio_context_main();
     bool want_read = c->in_fd >= 0 && c->pollable && c->fe && !c->paused && !c->held;
-    bool want_write = c->out_fd >= 0 && c->pollable && c->pending->len;
+    bool want_write = c->out_fd >= 0 && c->pollable && unread(c);
 
     if (c->in_fd >= 0 && c->in_fd == c->out_fd) {
         aio_set_fd_handler(ctx, c->in_fd, want_read ? on_readable : NULL,
@@ -201,7 +222,7 @@ void chardev_write(Chardev *c, const void *buf, size_t len)
     if (c->out_fd < 0) {
         return;
     }
-    while (len && !c->pending->len) {
+    while (len && !unread(c)) {
         ssize_t n = write(c->out_fd, p, len);
         if (n > 0) {
             p += n;
@@ -480,7 +501,7 @@ void chardev_cleanup(void)
     while (!list_empty(&all)) {
         Chardev *c = list_first(&all, Chardev, link);
 
-        while (c->out_fd >= 0 && c->pending->len && push_pending(c) && c->pending->len) {
+        while (c->out_fd >= 0 && unread(c) && push_pending(c) && unread(c)) {
             struct pollfd p = {.fd = c->out_fd, .events = POLLOUT};
             if (poll(&p, 1, FLUSH_TIMEOUT_MS) <= 0) {
                 break;
