@@ -13,7 +13,8 @@ struct Chardev {
     int in_fd, out_fd; /* -1 while there is no peer */
     bool pollable;     /* regular files are not: they are written at once */
     int paused;
-    bool held; /* see chardev_hold_input() */
+    bool held;    /* see chardev_hold_input() */
+    bool hung_up; /* by ourselves: disconnected when held input is looked at again */
     const ChardevFrontend *fe;
     void *fe_opaque;
     GByteArray *pending; /* output; the peer took the first @taken bytes of it */

@@ -17,6 +17,9 @@ static ListNode all = {&all, &all};
 /* How long an exiting process waits for a reader that does not read. */
 #define FLUSH_TIMEOUT_MS 1000
 
+/* A peer that leaves so many bytes unread is not read itself: what it asks for would only make them more. */
+#define UNREAD_PAUSE (16u << 20)
+
 /* How soon held input is looked at again. */
 #define HOLD_NS 1000000
 
@@ -52,9 +55,11 @@ static guint unread(const Chardev *c)
     return c->pending->len - c->taken;
 }
 
+/* Gives the memory back, which an empty array would keep. */
 static void forget_pending(Chardev *c)
 {
-    g_byte_array_set_size(c->pending, 0);
+    g_byte_array_free(c->pending, TRUE);
+    c->pending = g_byte_array_new();
     c->taken = 0;
 }
 
@@ -72,6 +77,7 @@ static void disconnect(Chardev *c)
 {
     close_fds(c);
     forget_pending(c);
+    c->hung_up = false;
     if (c->fe && c->fe->event) {
         c->fe->event(c->fe_opaque, CHARDEV_CLOSED);
     }
@@ -99,8 +105,14 @@ static void hold_over(void *opaque)
         return;
     }
     list_for_each(c, &all, link) {
-        if (c->held) {
-            c->held = false;
+        if (!c->held) {
+            continue;
+        }
+        c->held = false;
+        if (c->hung_up) {
+            error_report("chardev '%s': too much was left unread, hanging up", c->label);
+            disconnect(c);
+        } else {
             update_watch(c);
         }
     }
@@ -117,6 +129,20 @@ static void hold(Chardev *c)
     if (!aio_timer_pending(&hold_timer)) {
         arm_hold_timer();
     }
+}
+
+void chardev_hang_up(Chardev *c)
+{
+    if (c->out_fd >= 0 && !c->hung_up) {
+        c->hung_up = true;
+        forget_pending(c);
+        hold(c);
+    }
+}
+
+size_t chardev_unread(const Chardev *c)
+{
+    return unread(c);
 }
 
 void chardev_hold_input(bool yes)
@@ -188,7 +214,8 @@ static void on_writable(void *opaque)
 static void update_watch(Chardev *c)
 {
     AioContext *ctx = aio_context_main();
-    bool want_read = c->in_fd >= 0 && c->pollable && c->fe && !c->paused && !c->held;
+    bool want_read = c->in_fd >= 0 && c->pollable && c->fe && !c->paused && !c->held &&
+                     unread(c) < UNREAD_PAUSE;
     bool want_write = c->out_fd >= 0 && c->pollable && unread(c);
 
     if (c->in_fd >= 0 && c->in_fd == c->out_fd) {
@@ -219,7 +246,7 @@ void chardev_write(Chardev *c, const void *buf, size_t len)
 {
     const uint8_t *p = buf;
 
-    if (c->out_fd < 0) {
+    if (c->out_fd < 0 || c->hung_up) {
         return;
     }
     while (len && !unread(c)) {

@@ -47,8 +47,18 @@ void chardev_lend_terminal(void);
 /* One frontend; "chardev 'ID' is already in use". CHARDEV_OPENED comes at once if the peer is there. */
 bool chardev_set_frontend(Chardev *c, const ChardevFrontend *ops, void *opaque, Error **errp);
 void chardev_clear_frontend(Chardev *c);
-/* All of it, now or as the peer takes it. Dropped while there is no peer. */
+/*
+ * All of it, now or as the peer takes it. Dropped while there is no peer. A peer that leaves 16 MiB unread is not read until it
+ * has taken some.
+ */
 void chardev_write(Chardev *c, const void *buf, size_t len);
+/* Bytes that the peer has not taken yet. */
+size_t chardev_unread(const Chardev *c);
+/*
+ * End the connection because the peer does not read, with a message: what it left is dropped at once, and the frontend hears
+ * CHARDEV_CLOSED a moment later, when no command is running.
+ */
+void chardev_hang_up(Chardev *c);
 /* Stop and resume calls of read(); nests. */
 void chardev_pause(Chardev *c);
 void chardev_resume(Chardev *c);

@@ -10,6 +10,9 @@
 /* As in QEMU: requests that may wait while one runs; then the peer is not read any more. */
 #define QMP_QUEUE_MAX 8
 
+/* Bytes that a client may leave unread when an event comes. It did not ask for events, so that not reading it is no limit. */
+#define QMP_UNREAD_MAX (64u << 20)
+
 struct QmpMonitor {
     Object obj;
     ListNode link;
@@ -51,7 +54,13 @@ void qmp_broadcast(const json_t *message)
     QmpMonitor *m;
 
     list_for_each (m, &sessions, link) {
-        if (m->negotiated) {
+        if (!m->negotiated) {
+            continue;
+        }
+        if (chardev_unread(m->chardev) > QMP_UNREAD_MAX) {
+            /* Better than losing single events in silence: who comes again knows that it has missed some. */
+            chardev_hang_up(m->chardev);
+        } else {
             send(m, message);
         }
     }

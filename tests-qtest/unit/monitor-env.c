@@ -54,11 +54,22 @@ static void marshal_fast(json_t *args, json_t **ret, Error **errp)
     *ret = json_string("fast");
 }
 
+int bigs;
+
+static void marshal_big(json_t *args, json_t **ret, Error **errp)
+{
+    g_autofree char *text = g_strnfill(1 << 20, 'x');
+
+    bigs++;
+    *ret = json_string(text);
+}
+
 static const QmpCommand qmp_table[] = {
     {"qmp_capabilities", qmp_marshal_qmp_capabilities, QMP_ALLOW_PRECONFIG},
     {"quit", qmp_marshal_quit, 0},
     {"slow", marshal_slow, 0},
     {"fast", marshal_fast, 0},
+    {"big", marshal_big, 0},
     {0},
 };
 

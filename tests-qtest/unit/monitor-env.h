@@ -6,7 +6,7 @@
 #include "loop/aio.h"
 #include "monitor/monitor.h"
 
-extern int quits;       /* quit commands that ran */
+extern int quits, bigs; /* commands that ran: quit, and big, which returns a mebibyte */
 extern int client;      /* the client's socket, which does not block; -1: none */
 extern Chardev *server; /* the latest */
 extern GString *heard;  /* by the client since forget() */

@@ -185,6 +185,85 @@ static void test_event_rate_limit(void)
     end();
 }
 
+/* --- Clients that do not read --- */
+
+static void keep_report(void *opaque, const char *text)
+{
+    g_string_append(opaque, text);
+}
+
+/* Each of a bit more than 64 KiB. */
+static void emit_big_events(int n)
+{
+    g_autofree char *text = g_strnfill(1 << 16, 'x');
+
+    for (int i = 0; i < n; i++) {
+        qapi_event_emit("BIG", json_pack("{s:s}", "x", text));
+    }
+}
+
+/* Read what comes until it is @bytes or, after 30 s or the end of the connection, less. */
+static size_t swallow(size_t bytes, bool *ended)
+{
+    gint64 limit = g_get_monotonic_time() + 30 * G_USEC_PER_SEC;
+    static char buf[1 << 20];
+    size_t got = 0;
+
+    *ended = false;
+    while (got < bytes && !*ended && g_get_monotonic_time() < limit) {
+        aio_poll(aio_context_main(), false);
+        ssize_t n = read(client, buf, MIN(sizeof(buf), bytes - got));
+        *ended = !n;
+        got += n > 0 ? (size_t)n : 0;
+    }
+    return got;
+}
+
+static void test_unread_events(void)
+{
+    g_autoptr(GString) reports = g_string_new(NULL);
+    bool ended;
+
+    error_set_sink(keep_report, reports);
+    start_qmp();
+    negotiate();
+    /* Just below the limit of 64 MiB, everything waits for a client that is slow. */
+    emit_big_events(1000);
+    swallow(1000 << 16, &ended);
+    g_assert_false(ended);
+    say("{'execute': 'fast'}");
+    hear("{\"return\": \"fast\"}\r\n");
+    g_assert_cmpstr(reports->str, ==, "");
+    /* Beyond it the connection ends. */
+    emit_big_events(1200);
+    g_assert_cmpuint(swallow(SIZE_MAX, &ended), <, 64 << 20);
+    g_assert_true(ended);
+    g_autofree char *text = g_strdup_printf("chardev '%s': too much was left unread, hanging up", chardev_label(server));
+    g_assert_nonnull(strstr(reports->str, text));
+    g_string_truncate(reports, 0);
+    emit_big_events(1);
+    end();
+    g_assert_cmpstr(reports->str, ==, "");
+    error_set_sink(NULL, NULL);
+}
+
+static void test_unread_replies(void)
+{
+    enum { REQUESTS = 40 };
+    bool ended;
+
+    start_qmp();
+    negotiate();
+    for (int i = 0; i < REQUESTS; i++) {
+        say("{'execute': 'big'}");
+        aio_poll(aio_context_main(), false);
+    }
+    g_assert_cmpint(bigs, <, 20);
+    g_assert_cmpuint(swallow(REQUESTS << 20, &ended), ==, REQUESTS << 20);
+    g_assert_cmpint(bigs, ==, REQUESTS);
+    end();
+}
+
 static void test_chardev_is_exclusive(void)
 {
     Error *err = NULL;
@@ -332,6 +411,8 @@ int main(int argc, char **argv)
     g_test_add_func("/monitor/qmp/no-event-before-negotiation", test_no_event_before_negotiation);
     g_test_add_func("/monitor/qmp/event-from-other-thread", test_event_from_other_thread);
     g_test_add_func("/monitor/qmp/event-rate-limit", test_event_rate_limit);
+    g_test_add_func("/monitor/qmp/events-that-nobody-reads-end-the-connection", test_unread_events);
+    g_test_add_func("/monitor/qmp/replies-that-nobody-reads-hold-requests-back", test_unread_replies);
     g_test_add_func("/monitor/qmp/chardev-is-exclusive", test_chardev_is_exclusive);
     g_test_add_func("/monitor/hmp/echo-as-clients-filter-it", test_echo);
     g_test_add_func("/monitor/hmp/history-and-cursor", test_history_and_cursor);
