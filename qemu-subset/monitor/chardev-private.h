@@ -5,6 +5,7 @@
 
 #include "loop/timer.h"
 #include "monitor/chardev.h"
+#include "monitor/tcp.h"
 
 struct Chardev {
     ListNode link;
@@ -26,7 +27,8 @@ struct Chardev {
     char *path, *host, *port;
     bool is_server;
     int64_t reconnect_ns;
-    AioTimer retry; /* to connect, or to accept */
+    AioTimer retry;   /* to connect, or to accept */
+    TcpDial *dialing; /* NULL: not at present */
 };
 
 typedef struct ChardevBackend {

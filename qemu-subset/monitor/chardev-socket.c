@@ -35,9 +35,9 @@ static bool unix_address(const char *path, struct sockaddr_un *sun, Error **errp
  */
 typedef bool UseSocket(int fd, const struct sockaddr *addr, socklen_t len);
 
-static int socket_for(int family, const struct sockaddr *addr, socklen_t len, UseSocket *use, int *err_out)
+static int socket_for(int family, int flags, const struct sockaddr *addr, socklen_t len, UseSocket *use, int *err_out)
 {
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
 
     if (fd >= 0 && use(fd, addr, len)) {
         return fd;
@@ -51,16 +51,14 @@ static int socket_for(int family, const struct sockaddr *addr, socklen_t len, Us
 
 static int tcp_socket(Chardev *c, int flags, UseSocket *use, int *err_out, Error **errp)
 {
-    struct addrinfo hints = {.ai_flags = flags, .ai_socktype = SOCK_STREAM}, *res = NULL;
-    int err = getaddrinfo(c->host[0] ? c->host : NULL, c->port, &hints, &res);
+    struct addrinfo *res = tcp_resolve(c->host, c->port, flags, errp);
     int fd = -1;
 
-    if (err) {
-        error_setg(errp, "address resolution failed for %s:%s: %s", c->host, c->port, gai_strerror(err));
+    if (!res) {
         return -1;
     }
     for (struct addrinfo *a = res; a && fd < 0; a = a->ai_next) {
-        fd = socket_for(a->ai_family, a->ai_addr, a->ai_addrlen, use, err_out);
+        fd = socket_for(a->ai_family, 0, a->ai_addr, a->ai_addrlen, use, err_out);
     }
     freeaddrinfo(res);
     return fd;
@@ -81,20 +79,27 @@ static bool use_listen(int fd, const struct sockaddr *addr, socklen_t len)
     return !bind(fd, addr, len) && !listen(fd, 1);
 }
 
-static int dial(Chardev *c, Error **errp)
+static int dial_unix(Chardev *c, int flags, Error **errp)
 {
     struct sockaddr_un sun;
     int fd, err = 0;
 
+    if (!unix_address(c->path, &sun, errp)) {
+        return -1;
+    }
+    fd = socket_for(AF_UNIX, flags, (struct sockaddr *)&sun, sizeof(sun), use_connect, &err);
+    if (fd < 0) {
+        error_setg_errno(errp, err, "Failed to connect to '%s'", c->path);
+    }
+    return fd;
+}
+
+static int dial(Chardev *c, Error **errp)
+{
+    int fd, err = 0;
+
     if (c->path) {
-        if (!unix_address(c->path, &sun, errp)) {
-            return -1;
-        }
-        fd = socket_for(AF_UNIX, (struct sockaddr *)&sun, sizeof(sun), use_connect, &err);
-        if (fd < 0) {
-            error_setg_errno(errp, err, "Failed to connect to '%s'", c->path);
-        }
-        return fd;
+        return dial_unix(c, 0, errp);
     }
     fd = tcp_socket(c, 0, use_connect, &err, errp);
     if (fd < 0 && err) {
@@ -117,7 +122,7 @@ static int listen_on(Chardev *c, Error **errp)
         if (!lstat(c->path, &st) && S_ISSOCK(st.st_mode)) {
             unlink(c->path);
         }
-        fd = socket_for(AF_UNIX, (struct sockaddr *)&sun, sizeof(sun), use_listen, &err);
+        fd = socket_for(AF_UNIX, 0, (struct sockaddr *)&sun, sizeof(sun), use_listen, &err);
         if (fd < 0) {
             error_setg_errno(errp, err, "Failed to bind socket to %s", c->path);
         }
@@ -163,8 +168,34 @@ static void on_connection(void *opaque)
     if (fd >= 0) {
         make_stream(c, fd);
     } else {
-        /* No descriptor or memory is free, perhaps: the peer stays in the backlog, and asking at once would never end. */
+        /* No descriptor is free, perhaps: the peer stays in the backlog, and asking at once would never end. */
         retry_after(c, ACCEPT_REST_NS);
+    }
+}
+
+static void dial_over(void *opaque, int fd, Error *err)
+{
+    Chardev *c = opaque;
+
+    c->dialing = NULL;
+    if (fd >= 0) {
+        make_stream(c, fd);
+    } else {
+        retry_after(c, c->reconnect_ns);
+    }
+    error_free(err);
+}
+
+/* Who keeps trying may do so for long, and the main loop has other things to do meanwhile. */
+static void dial_in_background(Chardev *c)
+{
+    if (c->path) {
+        Error *err = NULL;
+        int fd = dial_unix(c, SOCK_NONBLOCK, &err);
+
+        dial_over(c, fd, err);
+    } else {
+        c->dialing = tcp_dial(c->host, c->port, dial_over, c);
     }
 }
 
@@ -174,13 +205,8 @@ static void try_again(void *opaque)
 
     if (c->listen_fd >= 0) {
         watch_listener(c, true);
-        return;
-    }
-    int fd = dial(c, NULL);
-    if (fd >= 0) {
-        make_stream(c, fd);
     } else {
-        retry_after(c, c->reconnect_ns);
+        dial_in_background(c);
     }
 }
 
@@ -238,14 +264,15 @@ static bool open_server(Chardev *c, bool wait, Error **errp)
 
 static bool open_client(Chardev *c, Error **errp)
 {
-    int fd = dial(c, c->reconnect_ns ? NULL : errp);
-
+    if (c->reconnect_ns) {
+        dial_in_background(c);
+        return true;
+    }
+    int fd = dial(c, errp);
     if (fd >= 0) {
         make_stream(c, fd);
-    } else if (c->reconnect_ns) {
-        retry_after(c, c->reconnect_ns);
     }
-    return fd >= 0 || c->reconnect_ns;
+    return fd >= 0;
 }
 
 /* A century: what is longer is "never" as well, and would not fit a clock in nanoseconds. */
@@ -314,6 +341,9 @@ static void socket_close(Chardev *c)
 {
     if (aio_timer_pending(&c->retry)) {
         aio_timer_del(&c->retry);
+    }
+    if (c->dialing) {
+        tcp_dial_cancel(c->dialing);
     }
     if (c->listen_fd >= 0) {
         watch_listener(c, false);

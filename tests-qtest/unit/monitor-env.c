@@ -203,7 +203,11 @@ int monitor_env_run(void)
 {
     int rc = g_test_run();
 
+    AioContext *ctx = aio_context_main();
+
     monitor_cleanup();
     chardev_cleanup();
+    aio_context_shutdown(ctx);
+    aio_context_unref(ctx);
     return rc;
 }

@@ -2,8 +2,14 @@
 /* Character devices: what is refused, and peers that come and go. */
 #include "unit/monitor-env.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 typedef struct ChardevCase {
@@ -76,6 +82,134 @@ static void test_accept_without_descriptors(void)
     end_server();
 }
 
+/* --- A server whose backlog is full: to connect to it blocks --- */
+
+typedef struct BusyServer {
+    int fd, fillers[8], n;
+    char *address; /* as options of a character device */
+} BusyServer;
+
+static void listen_at(BusyServer *s, const struct sockaddr *addr, socklen_t len)
+{
+    s->fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    g_assert_cmpint(bind(s->fd, addr, len), ==, 0);
+    g_assert_cmpint(listen(s->fd, 0), ==, 0);
+}
+
+/* Connect until it would block. */
+static void fill_backlog(BusyServer *s)
+{
+    struct sockaddr_storage addr;
+    socklen_t len = sizeof(addr);
+    struct pollfd p = {.events = POLLOUT};
+    bool in;
+
+    g_assert_cmpint(getsockname(s->fd, (struct sockaddr *)&addr, &len), ==, 0);
+    do {
+        p.fd = socket(addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        in = !connect(p.fd, (struct sockaddr *)&addr, len) || (errno == EINPROGRESS && poll(&p, 1, 200) == 1);
+        if (in) {
+            g_assert_cmpint(s->n, <, (int)G_N_ELEMENTS(s->fillers));
+            s->fillers[s->n++] = p.fd;
+        } else {
+            close(p.fd);
+        }
+    } while (in);
+}
+
+static void start_busy_unix(BusyServer *s)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    g_autofree char *dir = g_dir_make_tmp("qemu-subset-XXXXXX", NULL);
+
+    g_snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/busy", dir);
+    s->address = g_strdup_printf("path=%s", addr.sun_path);
+    listen_at(s, (struct sockaddr *)&addr, sizeof(addr));
+    fill_backlog(s);
+}
+
+static void start_busy_tcp(BusyServer *s)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(addr);
+
+    listen_at(s, (struct sockaddr *)&addr, sizeof(addr));
+    g_assert_cmpint(getsockname(s->fd, (struct sockaddr *)&addr, &len), ==, 0);
+    s->address = g_strdup_printf("host=127.0.0.1,port=%d", ntohs(addr.sin_port));
+    fill_backlog(s);
+}
+
+static void end_busy(BusyServer *s)
+{
+    g_autofree char *dir = g_path_get_dirname(s->address + strlen("path="));
+
+    if (g_str_has_prefix(s->address, "path=")) {
+        unlink(s->address + strlen("path="));
+        rmdir(dir);
+    }
+    close(s->fd);
+    g_free(s->address);
+}
+
+static void connect_to_busy(const BusyServer *s, const char *id)
+{
+    g_autofree char *params = g_strdup_printf("socket,id=%s,%s,reconnect-ms=20", id, s->address);
+
+    server = chardev_new_opts(params, &error_abort);
+}
+
+/* Let those in that wait; the last one is our character device. */
+static void accept_all(BusyServer *s)
+{
+    gint64 limit = g_get_monotonic_time() + 20 * G_USEC_PER_SEC;
+
+    for (int i = 0; i < s->n; i++) {
+        int fd = accept(s->fd, NULL, NULL);
+        g_assert_cmpint(fd, >=, 0);
+        close(fd);
+        close(s->fillers[i]);
+    }
+    while ((client = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK)) < 0) {
+        g_assert_cmpint(g_get_monotonic_time(), <, limit);
+        aio_poll(aio_context_main(), false);
+    }
+}
+
+static void test_connect_to_busy(const void *start)
+{
+    BusyServer s = {0};
+
+    ((void (*)(BusyServer *))start)(&s);
+    alarm(60); /* if it blocks after all */
+    connect_to_busy(&s, s.address[0] == 'p' ? "busy-unix" : "busy-tcp");
+    g_assert_true(monitor_new_compat(server, true, false, &error_abort));
+    for (int i = 0; i < 50; i++) {
+        aio_poll(aio_context_main(), false);
+        g_usleep(1000);
+    }
+    alarm(0);
+    accept_all(&s);
+    hear("\"capabilities\": [\"oob\"]}}\r\n");
+    /* Where nobody listens, it tries in vain. */
+    end_busy(&s);
+    end();
+}
+
+/* What is under way at the end is in nobody's way. The one has an address, the other still looks for it. */
+static void test_end_while_connecting(void)
+{
+    BusyServer s = {0};
+
+    start_busy_tcp(&s);
+    connect_to_busy(&s, "connecting");
+    for (int i = 0; i < 50; i++) {
+        aio_poll(aio_context_main(), false);
+        g_usleep(1000);
+    }
+    connect_to_busy(&s, "looking-up");
+    end_busy(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const HmpCommand *const no_commands[] = {NULL};
@@ -83,9 +217,12 @@ int main(int argc, char **argv)
     monitor_env_init(&argc, &argv, no_commands);
     g_test_add_func("/monitor/chardev/stdio-without-input-is-refused", test_stdio_without_input);
     g_test_add_func("/monitor/chardev/accept-without-descriptors-does-not-spin", test_accept_without_descriptors);
+    g_test_add_data_func("/monitor/chardev/connect/unix-does-not-block", start_busy_unix, test_connect_to_busy);
+    g_test_add_data_func("/monitor/chardev/connect/tcp-does-not-block", start_busy_tcp, test_connect_to_busy);
     for (unsigned int i = 0; i < G_N_ELEMENTS(chardev_cases); i++) {
         g_autofree char *path = g_strdup_printf("/monitor/chardev/%s-is-refused", chardev_cases[i].label);
         g_test_add_data_func(path, &chardev_cases[i], test_chardev_fails);
     }
+    g_test_add_func("/monitor/chardev/connect/end-of-the-program", test_end_while_connecting);
     return monitor_env_run();
 }
