@@ -220,6 +220,13 @@ static inline bool in_home(const AioContext *ctx)
     return aio_current == ctx;
 }
 
+/* aio_work_schedule() for work of the home itself, which is awake and looks at its list before it sleeps. */
+static inline void aio_work_schedule_home(AioContext *ctx, AioWork *work)
+{
+    list_append(&ctx->work, &work->link);
+    aio_stat_add(&ctx->stats.notify_saved, 1);
+}
+
 static inline void aio_notifier_ready(AioContext *ctx)
 {
     ctx->notifier_readable = !ctx->mon->notifier_edge;

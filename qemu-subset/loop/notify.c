@@ -97,9 +97,7 @@ void aio_notify(AioContext *ctx)
 void aio_work_schedule(AioContext *ctx, AioWork *work)
 {
     if (in_home(ctx)) {
-        /* The home is awake, and looks at its list before it sleeps. */
-        list_append(&ctx->work, &work->link);
-        aio_stat_add(&ctx->stats.notify_saved, 1);
+        aio_work_schedule_home(ctx, work);
     } else {
         inbox_send(ctx, work);
     }

@@ -13,13 +13,12 @@ import sys
 
 # Each function, and what is known to be in it away from the path of a read or write, with the reason.
 ONCE_A_BATCH = {'split_flush': 'barrier', 'packed_flush': 'barrier', 'queue_interrupt': 'ISR bit, when it is not set yet',
-                'pci_msix_notify': 'pending bit, when the vector is masked',
-                'aio_bh_schedule': 'flag of the bottom half that flushes, once a pass'}
+                'pci_msix_notify': 'pending bit, when the vector is masked'}
 OFF_THE_PATH = {'file_submit': (r'lock add', 'counters of discards')}
 PATH = '''virtio_blk_handle_queue take_batch virtqueue_pop_batch split_pop_batch packed_pop_batch virtio_blk_parse
     virtio_blk_submit virtio_blk_merge_add virtio_blk_merge_flush blk_submit block_submit raw_submit file_submit batch_add
     native_hand_over aio_kaio_reap engine_judge channel_finish virtio_blk_done virtio_blk_complete virtio_blk_finish
-    virtqueue_fill split_fill packed_fill virtqueue_flush'''.split()
+    virtqueue_fill split_fill packed_fill virtio_queue_flush_soon aio_bh_schedule virtqueue_flush'''.split()
 MUST_BE_THERE = {'virtio_blk_handle_queue', 'virtqueue_pop_batch', 'blk_submit', 'virtio_blk_finish', 'virtqueue_fill'}
 BAD = re.compile(r'\block\b|\bxchg\b.*\(|\bcall\w*\b.*<(g_malloc|g_new|g_slice|malloc|calloc|realloc|posix_memalign|pthread_mutex)')
 START = re.compile(r'^[0-9a-f]+ <([^>]+)>:$')
