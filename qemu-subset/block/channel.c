@@ -106,8 +106,6 @@ BlockChannel *blk_channel_get(BlockBackend *blk, AioContext *ctx, Error **errp)
     c = g_new0(BlockChannel, 1);
     c->blk = blk;
     c->ctx = aio_context_ref(ctx);
-    c->passes = &aio_context_stats(ctx)->passes;
-    c->now_pass = UINT64_MAX;
     c->users = 1;
     c->node = blk->root ? blk->root->node : NULL;
     c->fua = !blk->write_cache;
@@ -174,22 +172,10 @@ void blk_channels_update(BlockBackend *blk)
 
 /* --- I/O; home --- */
 
-/* The time that this pass of the loop began to handle events: one look at the clock serves a whole batch. */
-static inline int64_t channel_now(BlockChannel *c)
-{
-    uint64_t pass = aio_stat_get(c->passes);
-
-    if (pass != c->now_pass) {
-        c->now_pass = pass;
-        c->now_ns = aio_now_ns();
-    }
-    return c->now_ns;
-}
-
 static inline void account(BlockChannel *c, const BlockRequest *req)
 {
     uint8_t op = req->orig_op;
-    int64_t now = channel_now(c);
+    int64_t now = aio_pass_ns(c->ctx);
 
     if (G_LIKELY(req->ret >= 0)) {
         aio_stat_add(&c->ops[op], 1);
@@ -245,7 +231,7 @@ BlockResult blk_submit(BlockChannel *c, BlockRequest *req)
     req->orig_op = req->op;
     req->orig_flags = req->flags;
     req->orig_offset = req->offset;
-    req->start_ns = channel_now(c);
+    req->start_ns = aio_pass_ns(c->ctx);
     if (G_UNLIKELY(!c->node)) {
         req->ret = -ENOMEDIUM;
         account(c, req);
@@ -281,7 +267,7 @@ void blk_account_invalid(BlockChannel *c, BlockOp op)
     if (!c->blk->account_invalid) {
         return;
     }
-    atomic_store_explicit(&c->last_access_ns, (uint64_t)channel_now(c), memory_order_relaxed);
+    atomic_store_explicit(&c->last_access_ns, (uint64_t)aio_pass_ns(c->ctx), memory_order_relaxed);
 }
 
 void blk_account_merged(BlockChannel *c, BlockOp op, unsigned int n, int ret)

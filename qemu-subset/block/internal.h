@@ -79,13 +79,10 @@ struct BlockChannel {
     BlockNode *node; /* root of the backend; changes while drained */
     ListNode link;
     unsigned int users;
-    AioCounter *passes; /* of the loop */
     atomic_bool fua; /* the write cache is off */
 
     /* Home. */
     bool quiesced;
-    int64_t now_ns;
-    uint64_t now_pass; /* the loop's pass that now_ns was read in */
     /* Written by the home, read by the main thread too. */
     AioCounter in_flight;
     AioCounter bytes[BLOCK_OPS], ops[BLOCK_OPS], failed[BLOCK_OPS], invalid[BLOCK_OPS], merged[BLOCK_OPS];

@@ -53,6 +53,7 @@ struct Batch {
     bool section_ends; /* hand_over() is called at the end of a section, not because a limit was reached */
     bool node_limits; /* some queued request has a limit of its node */
     int64_t clock_ns; /* when the queue was last empty and got a request */
+    uint64_t clock_pass; /* ... and in which pass that was */
     Fifo ending;      /* over, with the result in ->ret, but done() may not be called just now */
     AioBH *end_bh;
 };
@@ -70,12 +71,17 @@ static inline EngineRequest *batch_pop(Batch *b)
 
 /* The engine's state in the current context. */
 Batch *batch_of(EngineKind kind);
-/* One clock read serves all that are queued together. */
+/* One clock read serves all that are queued together; the first of a pass take the one that the pass has made. */
 static inline void batch_clock(Batch *b)
 {
-    if (!b->queued) {
-        b->clock_ns = aio_now_ns();
+    uint64_t pass;
+
+    if (b->queued) {
+        return;
     }
+    pass = aio_stat_get(&aio_context_stats(b->source.ctx)->passes);
+    b->clock_ns = pass == b->clock_pass ? aio_now_ns() : aio_pass_ns(b->source.ctx);
+    b->clock_pass = pass;
 }
 
 /* Queue @req, and hand over if a limit is reached or no section is open. */

@@ -154,20 +154,37 @@ static bool sleep_for_events(AioContext *ctx, int64_t timeout_ns)
     return true;
 }
 
-/* Deadline, polling and waiting. Returns how long that took, -1 if it was not measured; *@now is set if it was. */
+/* Poll if that may help, else sleep. The wait began at @start, if that is not 0. Returns whether sleep was announced. */
+static bool poll_or_sleep(AioContext *ctx, int64_t timeout, int64_t start)
+{
+    if (start && ctx->poll_ns > 0) {
+        submit_ring(ctx);
+        enter_phase(ctx, AIO_PHASE_POLL);
+        if (aio_adaptive_poll(ctx, timeout, start)) {
+            look_at_times(ctx, true);
+            return false;
+        }
+        if (timeout > 0) {
+            timeout = aio_timers_timeout(ctx);
+        }
+    }
+    return sleep_for_events(ctx, timeout);
+}
+
+/*
+ * Deadline, polling and waiting. Returns how long the wait took; -1 if there was nothing to wait for, or if nobody wants to
+ * know. *@now is set to when it ended, roughly unless it was measured.
+ */
 static int64_t pass_wait(AioContext *ctx, bool blocking, int64_t *now)
 {
     int64_t start = 0, timeout = blocking ? pass_timeout(ctx) : 0;
-    bool here = work_is_here(ctx), slept = false, measure = timeout && ctx->poll.max_ns;
+    bool here = work_is_here(ctx), slept = false;
     bool completions;
 
     if (ctx->monitor != AIO_MONITOR_IO_URING) {
         submit_ring(ctx); /* that one submits and waits in one call */
     }
     completions = aio_adaptive_look(ctx);
-    if (measure) {
-        start = aio_now_ns();
-    }
     /* A due timer is work as well. */
     here |= blocking && timeout == 0 && list_empty(&ctx->always);
     if (here || completions) {
@@ -175,38 +192,37 @@ static int64_t pass_wait(AioContext *ctx, bool blocking, int64_t *now)
     } else if (timeout == 0) {
         wait_for_events(ctx, 0);
     } else {
-        bool found = false;
-
-        if (ctx->poll_ns > 0 && ctx->poll.max_ns > 0) {
-            submit_ring(ctx);
-            enter_phase(ctx, AIO_PHASE_POLL);
-            found = aio_adaptive_poll(ctx, timeout);
-            if (!found && timeout > 0) {
-                timeout = aio_timers_timeout(ctx);
-            }
-        }
-        if (found) {
-            look_at_times(ctx, true);
-        } else {
-            slept = sleep_for_events(ctx, timeout);
-        }
+        start = ctx->poll.max_ns ? aio_now_ns() : 0;
+        slept = poll_or_sleep(ctx, timeout, start);
     }
     if (aio_inbox_take(ctx, slept)) {
         ctx->inner[AIO_POLL_NOTIFIER].hit = true;
     }
-    if (!measure) {
-        /*
-         * Passes that find their work here are short, and their number is what counts: the clock is not read for each. Should
-         * one get stuck, the few before it are counted along.
-         */
-        if (!here || aio_stat_get(&ctx->stats.passes) % PASSES_A_CLOCK_READ == 0) {
-            since(ctx, coarse_now_ns());
-        }
-        return ctx->poll.max_ns ? 0 : -1;
+    if (start) {
+        *now = ctx->pass_ns = aio_now_ns();
+        since(ctx, *now);
+        return *now - start;
     }
-    *now = ctx->last_ns = aio_now_ns();
-    since(ctx, *now);
-    return *now - start;
+    /*
+     * Passes that find their work here are short, and their number is what counts: the clock is not read for each. Should
+     * one get stuck, the few before it are counted along.
+     */
+    if (!here || aio_stat_get(&ctx->stats.passes) % PASSES_A_CLOCK_READ == 0) {
+        *now = coarse_now_ns();
+        since(ctx, *now);
+    }
+    return -1;
+}
+
+int64_t aio_pass_ns(AioContext *ctx)
+{
+    if (!ctx->depth) {
+        return aio_now_ns();
+    }
+    if (!ctx->pass_ns) {
+        ctx->pass_ns = aio_now_ns();
+    }
+    return ctx->pass_ns;
 }
 
 bool aio_poll_is_nested(const AioContext *ctx)
@@ -222,6 +238,7 @@ bool aio_poll(AioContext *ctx, bool blocking)
 
     assert(in_home(ctx));
     ctx->depth++;
+    ctx->pass_ns = 0;
     aio_stat_add(&ctx->stats.passes, 1);
     if (atomic_load_explicit(&ctx->params_gen, memory_order_relaxed) != ctx->poll_gen) {
         aio_adaptive_refresh(ctx);
@@ -242,7 +259,8 @@ bool aio_poll(AioContext *ctx, bool blocking)
     enter_phase(ctx, AIO_PHASE_HANDLERS);
     progress |= aio_handlers_dispatch(ctx);
     aio_notifier_clear(ctx);
-    if (block_ns >= 0) {
+    ctx->last_ns = now;
+    if (ctx->poll.max_ns) {
         aio_adaptive_account(ctx, block_ns, now);
     }
     if (!aio_inbox_empty(ctx)) {

@@ -263,5 +263,10 @@ void aio_context_state(AioContext *ctx, AioContextState *state);
 
 /* [any] Monotonic time in nanoseconds (CLOCK_MONOTONIC). */
 int64_t aio_now_ns(void);
+/*
+ * [home] When the running pass began to handle events, on the same clock, which is read at most once for that: for what is
+ * done to many requests a pass. Outside of a pass, now.
+ */
+int64_t aio_pass_ns(AioContext *ctx);
 
 #endif

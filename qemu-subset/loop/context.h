@@ -161,7 +161,8 @@ struct AioContext {
     ListNode always;
     const FDMonOps *mon;
     int64_t poll_ns;      /* how long to poll in user space now */
-    int64_t last_ns;      /* when the last measured wait ended */
+    int64_t last_ns;      /* when the wait of the last pass ended, roughly */
+    int64_t pass_ns;      /* aio_pass_ns(), 0 until it is asked for or known */
     AioPollParams poll;   /* in force */
     unsigned int poll_gen;
     unsigned int depth;   /* nested aio_poll() */
@@ -170,6 +171,8 @@ struct AioContext {
     uint64_t writes_due;    /* eventfd writes that ends of sleep have called for */
     bool notifier_readable; /* level monitors: to be read once in this pass */
     bool resfd_signalled;   /* completions were reaped whose eventfd write the monitor may still report */
+    unsigned int probe_in, probe_after; /* too long waits until polling is tried, out of so many */
+    bool probing;           /* the next wait polls to see whether that would do */
     bool poll_begun;        /* some handler is between begin() and end() */
     bool closing;
     bool timing;          /* phase_times as seen by this pass */
@@ -274,11 +277,14 @@ void aio_context_for_each(void (*fn)(AioContext *ctx, void *opaque), void *opaqu
 void aio_adaptive_refresh(AioContext *ctx);
 /* Look at everything that can be looked at in user space; true if there is work. */
 bool aio_adaptive_look(AioContext *ctx);
-/* Poll for at most @timeout_ns (-1: no limit) and the adaptive limit; returns true if there is work. */
-bool aio_adaptive_poll(AioContext *ctx, int64_t timeout_ns);
+/* From @start, poll for at most @timeout_ns (-1: no limit) and the adaptive limit; returns true if there is work. */
+bool aio_adaptive_poll(AioContext *ctx, int64_t timeout_ns, int64_t start);
 /* Call end() of polled handlers; true if they have work after all. */
 bool aio_adaptive_end(AioContext *ctx);
-/* After a wait of @block_ns (polling included) that ended at @now: adjust the times. */
+/*
+ * At @now, after a wait of @block_ns (polling included): adjust the times. -1: there was none, as everything was here already,
+ * which does not tell how long polling has to be.
+ */
 void aio_adaptive_account(AioContext *ctx, int64_t block_ns, int64_t now);
 /* The rules alone, for tests. */
 void aio_poll_state_update(AioPollState *ps, const AioPollParams *p, int64_t block_ns);

@@ -27,10 +27,10 @@ typedef struct KernelRing {
 #define BUFFERED 64
 
 /*
- * IOCB_FLAG_RESFD costs a request 0.1 us. Where the file completes everything within io_submit(2) (memory behind it), the loop
- * finds all in the ring before it could sleep, so after some calls in a row that ended so only the last of a batch signals.
- * Should that turn out wrong, the loop sleeps in short pieces until those that do not signal are over, and twice as many
- * calls are needed before it is believed again.
+ * IOCB_FLAG_RESFD costs a request 0.1 us, and then the monitor wants to be entered to say what the ring has said. Where the
+ * file completes everything within io_submit(2) (memory behind it), the loop finds all in the ring before it could sleep, so
+ * after some calls in a row that ended so nothing signals. Should that turn out wrong, the loop sleeps in short pieces until
+ * those that do not signal are over, and twice as many calls are needed before it is believed again.
  */
 #define QUIET_AFTER_MIN 8
 #define QUIET_AFTER_MAX 65536
@@ -184,13 +184,13 @@ static bool signals(const struct iocb *iocb)
     return iocb->u.c.flags & IOCB_FLAG_RESFD;
 }
 
-/* Ask for the notifier to be signalled by @iocbs, or only by the last of them. */
+/* Ask for the notifier to be signalled by @iocbs, unless that is thought to be needless. */
 static void set_signals(AioContext *ctx, AioKaio *k, struct iocb **iocbs, unsigned int n)
 {
-    unsigned int first = k->at_once >= k->quiet_after ? n - 1 : 0;
-
-    for (unsigned int i = first; i < n; i++) {
-        io_set_eventfd(iocbs[i], ctx->notifier.fd);
+    if (k->at_once < k->quiet_after) {
+        for (unsigned int i = 0; i < n; i++) {
+            io_set_eventfd(iocbs[i], ctx->notifier.fd);
+        }
     }
 }
 
@@ -299,7 +299,7 @@ unsigned int aio_kaio_reap(AioContext *ctx)
     AioKaio *k = ctx->kaio;
     unsigned int requests = 0;
     unsigned int left = aio_kaio_ready(ctx) ? k->buffered + (k->ring ? ring_count(k->ring) : 0) : 0;
-    bool watched_by_notifier = ctx->monitor != AIO_MONITOR_LINUX_AIO;
+    bool watched_by_notifier = ctx->monitor != AIO_MONITOR_LINUX_AIO, signalled = false;
     struct io_event ev;
 
     /* As in aio_uring_reap(): only what is there now, each taken out before its callback runs. */
@@ -308,14 +308,17 @@ unsigned int aio_kaio_reap(AioContext *ctx)
         AioCompletion *c = (AioCompletion *)(data & ~AIO_COMPLETION_OWN);
 
         if (!(data & AIO_COMPLETION_OWN)) {
+            bool loud = signals(ev.obj);
+
             k->in_flight--;
-            k->silent -= watched_by_notifier && !signals(ev.obj);
+            k->silent -= watched_by_notifier && !loud;
+            signalled |= loud;
             requests++;
         }
         c->fn(c, (int64_t)ev.res, 0);
     }
     if (requests) {
-        ctx->resfd_signalled = ctx->monitor != AIO_MONITOR_LINUX_AIO;
+        ctx->resfd_signalled |= signalled;
         aio_stat_reap(&ctx->stats, requests);
     }
     return requests;

@@ -358,6 +358,97 @@ static void case_deadline_limits_polling(AioContext *ctx)
     ring_close(ctx, &r);
 }
 
+/* What was there without a wait says nothing about how long polling has to be, but keeps the handler in. */
+static void case_found_at_once_changes_no_time(AioContext *ctx)
+{
+    const int64_t second = 1000000000;
+    int64_t before;
+    Ring r;
+
+    set_poll(ctx, second);
+    ring_open(ctx, &r);
+    join(ctx, &r);
+    before = ctx->poll_ns = second / 2;
+    ctx->inner[AIO_POLL_KAIO].hit = true;
+    aio_adaptive_account(ctx, -1, ctx->last_ns + 6 * second);
+    g_assert_cmpint(ctx->poll_ns, ==, before);
+    g_assert_false(ctx->inner[AIO_POLL_KAIO].hit);
+    ctx->inner[AIO_POLL_KAIO].hit = true;
+    aio_adaptive_account(ctx, -1, ctx->last_ns + 12 * second);
+    g_assert_true(ctx->inner[AIO_POLL_KAIO].listed);
+    ring_close(ctx, &r);
+}
+
+static void too_long(AioContext *ctx)
+{
+    ctx->inner[AIO_POLL_NOTIFIER].hit = true;
+    aio_adaptive_account(ctx, 2 * ctx->poll.max_ns, ctx->last_ns);
+}
+
+/* Returns after how many waits that were too long polling is tried. */
+static int waits_until_probe(AioContext *ctx)
+{
+    int n = 0;
+
+    while (!ctx->poll_ns) {
+        too_long(ctx);
+        n++;
+    }
+    g_assert_cmpint(ctx->poll_ns, ==, ctx->poll.max_ns);
+    return n;
+}
+
+static void case_probes_less_and_less(AioContext *ctx)
+{
+    int last = 0, now;
+
+    set_poll(ctx, 1000000);
+    aio_poll(ctx, false);
+    for (int i = 0; i < 20; i++) {
+        now = waits_until_probe(ctx);
+        g_assert_cmpint(now, ==, i ? MIN(2 * last, 1024) : 8);
+        last = now;
+        too_long(ctx);
+        g_assert_cmpint(ctx->poll_ns, ==, 0);
+    }
+}
+
+static void case_probe_that_catches_stays(AioContext *ctx)
+{
+    set_poll(ctx, 1000000);
+    aio_poll(ctx, false);
+    waits_until_probe(ctx);
+    ctx->inner[AIO_POLL_NOTIFIER].hit = true;
+    aio_adaptive_account(ctx, 2000, ctx->last_ns);
+    g_assert_cmpint(ctx->poll_ns, ==, 500000);
+    /* The rule lets the time shrink to nothing, and then the next try comes as soon as the first. */
+    while (ctx->poll_ns) {
+        too_long(ctx);
+    }
+    g_assert_cmpint(waits_until_probe(ctx), ==, 8);
+}
+
+/* Polling lasts as long as a sleep costs, though a nanosecond was enough of late. May be preempted, hence the tries. */
+static void case_polls_as_long_as_sleep_costs(AioContext *ctx)
+{
+    AioStats *s = aio_context_stats(ctx);
+    uint64_t polls;
+    Ring r;
+
+    set_poll(ctx, 1000000000);
+    ring_open(ctx, &r);
+    join(ctx, &r);
+    polls = aio_stat_get(&s->polls_success);
+    for (int i = 0; i < 1000 && aio_stat_get(&s->polls_success) == polls; i++) {
+        ctx->poll_ns = 1;
+        r.find_after = r.asked + 10;
+        kick(&r);
+        aio_poll(ctx, true);
+    }
+    g_assert_cmpuint(aio_stat_get(&s->polls_success), >, polls);
+    ring_close(ctx, &r);
+}
+
 static void test_main_never_polls(void)
 {
     AioContextConfig cfg = {.name = "main", .monitor = AIO_MONITOR_EPOLL, .is_main = true};
@@ -386,6 +477,10 @@ static const LoopCaseEntry cases[] = {
     {"polling/idle-handler-leaves-after-7-s", case_idle_handler_leaves_after_7_s},
     {"polling/setter-ends-a-long-poll", case_setter_ends_a_long_poll},
     {"polling/deadline-limits-it", case_deadline_limits_polling},
+    {"polling/found-at-once-changes-no-time", case_found_at_once_changes_no_time},
+    {"polling/probes-less-and-less-where-in-vain", case_probes_less_and_less},
+    {"polling/probe-that-catches-stays", case_probe_that_catches_stays},
+    {"polling/as-long-as-a-sleep-costs", case_polls_as_long_as_sleep_costs},
 };
 
 int main(int argc, char **argv)
