@@ -29,6 +29,7 @@ struct Chardev {
     int64_t reconnect_ns;
     AioTimer retry;   /* to connect, or to accept */
     TcpDial *dialing; /* NULL: not at present */
+    bool dial_failed; /* since there was a peer, and that was told */
 };
 
 typedef struct ChardevBackend {

@@ -179,11 +179,17 @@ static void dial_over(void *opaque, int fd, Error *err)
 
     c->dialing = NULL;
     if (fd >= 0) {
+        c->dial_failed = false;
         make_stream(c, fd);
-    } else {
-        retry_after(c, c->reconnect_ns);
+        return;
+    }
+    /* The first failure tells it all: the next ones are not told. */
+    if (!c->dial_failed) {
+        error_report("Unable to connect character device %s: %s", c->label, error_get_pretty(err));
+        c->dial_failed = true;
     }
     error_free(err);
+    retry_after(c, c->reconnect_ns);
 }
 
 /* Who keeps trying may do so for long, and the main loop has other things to do meanwhile. */

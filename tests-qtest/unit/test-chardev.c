@@ -175,6 +175,39 @@ static void accept_all(BusyServer *s)
     }
 }
 
+static void keep_report(void *opaque, const char *text)
+{
+    g_string_append(opaque, text);
+}
+
+static int count(const char *text, const char *part)
+{
+    int n = 0;
+
+    for (const char *p = text; (p = strstr(p, part)); p++) {
+        n++;
+    }
+    return n;
+}
+
+/* Whoever waits for a peer learns why it does not come, once. */
+static void test_failure_is_told_once(const void *address)
+{
+    g_autoptr(GString) reports = g_string_new(NULL);
+    g_autofree char *id = g_strdup_printf("nobody-%.4s", (const char *)address);
+    g_autofree char *params = g_strdup_printf("socket,id=%s,%s,reconnect-ms=1", id, (const char *)address);
+    g_autofree char *text = g_strdup_printf("Unable to connect character device %s: ", id);
+
+    error_set_sink(keep_report, reports);
+    chardev_new_opts(params, &error_abort);
+    for (int i = 0; i < 50; i++) {
+        aio_poll(aio_context_main(), false);
+        g_usleep(1000);
+    }
+    error_set_sink(NULL, NULL);
+    g_assert_cmpint(count(reports->str, text), ==, 1);
+}
+
 static void test_connect_to_busy(const void *start)
 {
     BusyServer s = {0};
@@ -223,6 +256,10 @@ int main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/monitor/chardev/%s-is-refused", chardev_cases[i].label);
         g_test_add_data_func(path, &chardev_cases[i], test_chardev_fails);
     }
+    g_test_add_data_func("/monitor/chardev/connect/unix-failure-is-told-once", "path=/nosuch/socket",
+                         test_failure_is_told_once);
+    g_test_add_data_func("/monitor/chardev/connect/tcp-failure-is-told-once", "host=127.0.0.1,port=1",
+                         test_failure_is_told_once);
     g_test_add_func("/monitor/chardev/connect/end-of-the-program", test_end_while_connecting);
     return monitor_env_run();
 }
