@@ -51,9 +51,10 @@ int64_t aio_poll_next(int64_t poll_ns, int64_t longest, const AioPollParams *p)
     return poll_ns;
 }
 
-/* After a wait that polling could have caught or, @caught being false, not. */
+/* After a wait that polling could have caught or, @caught being false, not. The rule shrinks the time until it is below poll-shrink. */
 static void probe(AioContext *ctx, bool caught)
 {
+    ctx->poll_pays = caught;
     if (caught) {
         ctx->probe_after = ctx->probe_in = PROBE_MIN;
         ctx->probing = false;
@@ -61,7 +62,7 @@ static void probe(AioContext *ctx, bool caught)
         ctx->probe_after = ctx->probe_in = MIN(2 * ctx->probe_after, PROBE_MAX);
         ctx->probing = false;
         ctx->poll_ns = 0;
-    } else if (!ctx->poll_ns && !--ctx->probe_in) {
+    } else if (ctx->poll_ns < ctx->poll.shrink && !--ctx->probe_in) {
         ctx->probing = true;
         ctx->poll_ns = ctx->poll.max_ns;
     }
@@ -146,7 +147,7 @@ bool aio_adaptive_end(AioContext *ctx)
 
 bool aio_adaptive_poll(AioContext *ctx, int64_t timeout_ns, int64_t start)
 {
-    int64_t limit = MIN(MAX(ctx->poll_ns, POLL_WORTH_NS), ctx->poll.max_ns);
+    int64_t limit = ctx->poll_pays ? MIN(MAX(ctx->poll_ns, POLL_WORTH_NS), ctx->poll.max_ns) : ctx->poll_ns;
     bool found = false;
 
     if (timeout_ns >= 0 && timeout_ns < limit) {

@@ -172,6 +172,7 @@ struct AioContext {
     bool notifier_readable; /* level monitors: to be read once in this pass */
     bool resfd_signalled;   /* completions were reaped whose eventfd write the monitor may still report */
     unsigned int probe_in, probe_after; /* too long waits until polling is tried, out of so many */
+    bool poll_pays;         /* polling could have caught the last event, or did */
     bool probing;           /* the next wait polls to see whether that would do */
     bool poll_begun;        /* some handler is between begin() and end() */
     bool closing;
