@@ -81,7 +81,7 @@ typedef struct AioHandler {
     ListNode link;       /* AioContext.handlers, later .deleted */
     ListNode ready_link; /* AioContext.ready */
     ListNode poll_link;  /* AioContext.polled while ps.listed */
-    ListNode mon_link;   /* .always, or the monitor's list of those to arm */
+    ListNode mon_link;   /* .always, or one of the monitor's lists of those that the kernel has to be asked for */
     AioContext *ctx;
     AioCompletion completion; /* one-shot monitors */
     uint64_t kernel[8];       /* linux-aio: struct iocb */
@@ -116,6 +116,14 @@ extern const FDMonOps fdmon_poll, fdmon_epoll, fdmon_io_uring, fdmon_linux_aio;
 void aio_handler_ready(AioContext *ctx, AioHandler *h, unsigned int revents);
 static inline void aio_notifier_ready(AioContext *ctx);
 void aio_handler_free(AioHandler *h);
+/*
+ * The kernel refuses to watch a descriptor for lack of memory: how long a wait of @timeout_ns may be until it is asked again;
+ * and, beside that, report what poll(2) says of @h.
+ */
+int64_t aio_soon(int64_t timeout_ns);
+int64_t aio_handler_look(AioContext *ctx, AioHandler *h, int64_t timeout_ns);
+/* Who watches @fd, or NULL. */
+AioHandler *aio_handler_find(AioContext *ctx, int fd);
 
 /* --- Kernel queues, as the loop sees them; absent ones are linked as stubs that say so --- */
 bool aio_uring_exists(const AioContext *ctx);

@@ -8,7 +8,7 @@
 #include <liburing.h>
 
 typedef struct UringMonitor {
-    ListNode to_arm; /* AioHandler.mon_link */
+    ListNode to_arm, to_cancel; /* AioHandler.mon_link; the latter were removed and are still armed */
     AioContext *ctx;
     AioCompletion notifier;
     bool notifier_armed;
@@ -29,12 +29,16 @@ static void handler_fired(AioCompletion *c, int64_t res, uint32_t flags)
 
     h->armed = false;
     if (h->deleted) {
+        list_remove(&h->mon_link);
         return;
     }
     /* A poll is over when it has reported; the next one looks at the level again, after the callbacks ran. */
     list_append(&m->to_arm, &h->mon_link);
-    if (res != -ECANCELED) {
-        aio_handler_ready(h->ctx, h, res < 0 ? POLLNVAL : (unsigned int)res);
+    if (res >= 0) {
+        aio_handler_ready(h->ctx, h, (unsigned int)res);
+    } else {
+        /* The kernel was short of memory; or the descriptor was closed, which poll(2) tells its handler. */
+        aio_handler_look(h->ctx, h, 0);
     }
 }
 
@@ -49,6 +53,7 @@ static int uring_init(AioContext *ctx, Error **errp)
     m->ctx = ctx;
     m->notifier.fn = notifier_fired;
     list_init(&m->to_arm);
+    list_init(&m->to_cancel);
     ctx->mon_state = m;
     return 0;
 }
@@ -70,27 +75,44 @@ static bool uring_watch(AioContext *ctx, AioHandler *h, unsigned int old)
     return true;
 }
 
+/* False if there is no place for the request. */
+static bool cancel(AioContext *ctx, AioHandler *h)
+{
+    struct io_uring_sqe *sqe = aio_uring_sqe_own(ctx, NULL);
+
+    if (sqe) {
+        io_uring_prep_poll_remove(sqe, (uintptr_t)&h->completion | AIO_COMPLETION_OWN);
+    }
+    return sqe;
+}
+
 static void uring_unwatch(AioContext *ctx, AioHandler *h)
 {
-    struct io_uring_sqe *sqe;
+    UringMonitor *m = ctx->mon_state;
 
     list_remove(&h->mon_link);
     if (!h->armed) {
         return;
     }
     aio_stat_add(&ctx->stats.control_calls, 1);
-    sqe = aio_uring_sqe_own(ctx, NULL);
-    if (sqe) {
-        io_uring_prep_poll_remove(sqe, (uintptr_t)&h->completion | AIO_COMPLETION_OWN);
+    if (!cancel(ctx, h)) {
+        list_append(&m->to_cancel, &h->mon_link);
     }
     /* At once: the poll holds the file open, and whoever closes the descriptor next expects its peer to notice. */
-    aio_uring_enter(ctx, 0, -1);
+    while (aio_uring_enter(ctx, 0, -1) == -EINTR) {
+    }
 }
 
 static void arm_all(AioContext *ctx, UringMonitor *m)
 {
     struct io_uring_sqe *sqe;
+    AioHandler *removed, *next;
 
+    list_for_each_safe(removed, next, &m->to_cancel, mon_link) {
+        if (cancel(ctx, removed)) {
+            list_remove(&removed->mon_link);
+        }
+    }
     while (!list_empty(&m->to_arm)) {
         AioHandler *h = list_first(&m->to_arm, AioHandler, mon_link);
 
@@ -111,14 +133,17 @@ static void arm_all(AioContext *ctx, UringMonitor *m)
 static void uring_wait(AioContext *ctx, int64_t timeout_ns)
 {
     UringMonitor *m = ctx->mon_state;
+    bool complete;
 
     arm_all(ctx, m);
+    complete = list_empty(&m->to_arm) && list_empty(&m->to_cancel) && m->notifier_armed;
     /* To look costs a system call only if there is something to submit, or if the kernel has asked for one. */
     if (timeout_ns == 0 && !aio_uring_unsubmitted(ctx)) {
         return;
     }
     aio_stat_add(&ctx->stats.wait_calls, 1);
-    aio_uring_enter(ctx, timeout_ns != 0 && list_empty(&m->to_arm), timeout_ns);
+    /* Must not sleep without watching everything. */
+    aio_uring_enter(ctx, timeout_ns != 0 && complete, timeout_ns);
 }
 
 const FDMonOps fdmon_io_uring = {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Monitor "linux-aio": IOCB_CMD_POLL in the kernel context that also runs disk requests; one call sleeps on both. */
-#include "loop/context.h"
+#include "loop/epoll-set.h"
 #include "loop/kernel-queue-int.h"
 
 #include <errno.h>
 #include <glib.h>
 #include <libaio.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 G_STATIC_ASSERT(sizeof(struct iocb) == sizeof(((AioHandler *)0)->kernel));
 
@@ -21,10 +19,10 @@ G_STATIC_ASSERT(sizeof(struct iocb) == sizeof(((AioHandler *)0)->kernel));
 
 typedef struct KaioMonitor {
     AioContext *ctx;
-    ListNode to_arm; /* AioHandler.mon_link */
+    ListNode to_arm, to_cancel; /* AioHandler.mon_link; the latter were removed and are still armed */
     unsigned int taken; /* places of handlers, armed or to be armed, and of removed ones that are still to complete */
-    AioHandler notifier, rest; /* the latter for @epfd; they live in none of the context's lists */
-    int epfd;                  /* -1 until needed */
+    AioHandler notifier, rest; /* the latter for @set; they live in none of the context's lists */
+    EpollSet set;
 } KaioMonitor;
 
 static void handler_fired(AioCompletion *c, int64_t res, uint32_t flags)
@@ -34,6 +32,7 @@ static void handler_fired(AioCompletion *c, int64_t res, uint32_t flags)
 
     h->armed = false;
     if (h->deleted) {
+        list_remove(&h->mon_link);
         m->taken--;
         return;
     }
@@ -51,18 +50,20 @@ static void notifier_fired(AioCompletion *c, int64_t res, uint32_t flags)
     aio_notifier_ready(m->ctx);
 }
 
+static void look_at_rest(KaioMonitor *m)
+{
+    struct epoll_event events[EPOLL_EVENTS];
+
+    epoll_set_report(m->ctx, &m->set, events, epoll_wait(m->set.fd, events, EPOLL_EVENTS, 0));
+}
+
 static void rest_fired(AioCompletion *c, int64_t res, uint32_t flags)
 {
     KaioMonitor *m = container_of(c, KaioMonitor, rest.completion);
-    struct epoll_event events[EPOLL_EVENTS];
-    int n;
 
     m->rest.armed = false;
     list_append(&m->to_arm, &m->rest.mon_link);
-    n = epoll_wait(m->epfd, events, EPOLL_EVENTS, 0);
-    for (int i = 0; i < n; i++) {
-        aio_handler_ready(m->ctx, events[i].data.ptr, events[i].events);
-    }
+    look_at_rest(m);
 }
 
 static void init_own(KaioMonitor *m, AioHandler *h, int fd, void (*fn)(AioCompletion *, int64_t, uint32_t))
@@ -84,8 +85,9 @@ static int kaio_init(AioContext *ctx, Error **errp)
     }
     m = g_new0(KaioMonitor, 1);
     m->ctx = ctx;
-    m->epfd = -1;
+    epoll_set_init(&m->set);
     list_init(&m->to_arm);
+    list_init(&m->to_cancel);
     init_own(m, &m->notifier, ctx->notifier.fd, notifier_fired);
     ctx->mon_state = m;
     return 0;
@@ -95,28 +97,17 @@ static void kaio_done(AioContext *ctx)
 {
     KaioMonitor *m = ctx->mon_state;
 
-    if (m->epfd >= 0) {
-        close(m->epfd);
-    }
+    epoll_set_done(&m->set);
     g_free(m);
     ctx->mon_state = NULL;
 }
 
-/* There is no place for @h in the kernel context. False if epoll cannot have it either. */
-static bool watch_in_rest(KaioMonitor *m, AioHandler *h)
+/* The epoll instance exists from the first descriptor on that it is needed for. */
+static void watch_rest(KaioMonitor *m)
 {
-    struct epoll_event ev = {.events = h->events, .data.ptr = h};
-
-    if (m->epfd < 0) {
-        m->epfd = epoll_create1(EPOLL_CLOEXEC);
-        if (m->epfd < 0) {
-            return false;
-        }
-        init_own(m, &m->rest, m->epfd, rest_fired);
+    if (m->set.fd >= 0 && !m->rest.ctx) {
+        init_own(m, &m->rest, m->set.fd, rest_fired);
     }
-    aio_stat_add(&m->ctx->stats.control_calls, 1);
-    h->overflow = epoll_ctl(m->epfd, h->overflow ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, h->fd, &ev) == 0;
-    return h->overflow;
 }
 
 static bool kaio_watch(AioContext *ctx, AioHandler *h, unsigned int old)
@@ -127,7 +118,11 @@ static bool kaio_watch(AioContext *ctx, AioHandler *h, unsigned int old)
         return true; /* not armed: the new events are used when it is */
     }
     if (h->overflow || m->taken >= PLACES) {
-        return watch_in_rest(m, h);
+        bool watched = epoll_set_watch(ctx, &m->set, h, !h->overflow);
+
+        watch_rest(m);
+        h->overflow = true;
+        return watched;
     }
     h->completion.fn = handler_fired;
     m->taken++;
@@ -135,27 +130,32 @@ static bool kaio_watch(AioContext *ctx, AioHandler *h, unsigned int old)
     return true;
 }
 
+static bool is_passing(int err)
+{
+    return err == -EAGAIN || err == -EINTR || err == -ENOMEM || err == -EBUSY;
+}
+
+/* Its completion arrives in the ring, whether the poll is cancelled or has just fired. */
+static void cancel(AioContext *ctx, KaioMonitor *m, AioHandler *h)
+{
+    aio_stat_add(&ctx->stats.control_calls, 1);
+    list_remove(&h->mon_link);
+    if (is_passing(aio_kaio_cancel_own(ctx, (struct iocb *)h->kernel))) {
+        list_append(&m->to_cancel, &h->mon_link);
+    }
+}
+
 static void kaio_unwatch(AioContext *ctx, AioHandler *h)
 {
     KaioMonitor *m = ctx->mon_state;
 
     if (h->overflow) {
-        epoll_ctl(m->epfd, EPOLL_CTL_DEL, h->fd, NULL);
+        epoll_set_unwatch(ctx, &m->set, h);
     } else if (h->armed) {
-        /* Its completion arrives in the ring, whether the poll was cancelled or had just fired. */
-        aio_kaio_cancel_own(ctx, (struct iocb *)h->kernel);
+        cancel(ctx, m, h);
     } else {
         list_remove(&h->mon_link);
         m->taken--;
-    }
-    aio_stat_add(&ctx->stats.control_calls, h->overflow || h->armed);
-}
-
-/* The kernel refuses this one descriptor: it was closed, for instance. Its handler will find out. */
-static void refused(KaioMonitor *m, AioHandler *h)
-{
-    if (h != &m->notifier && h != &m->rest) {
-        aio_handler_ready(m->ctx, h, POLLNVAL);
     }
 }
 
@@ -187,28 +187,56 @@ static void arm_all(AioContext *ctx, KaioMonitor *m)
             list_remove(&h->mon_link);
             h->armed = true;
         }
-        if (ret == -EAGAIN) {
+        if (is_passing(ret)) {
             break; /* short of memory or events: once more in the next pass */
         }
         if (ret <= 0) {
+            /* This one cannot be had: it was closed, for instance. poll(2) will tell its handler. */
             h = list_first(&m->to_arm, AioHandler, mon_link);
             list_remove(&h->mon_link);
             list_append(&again, &h->mon_link);
-            refused(m, h);
         }
     }
     list_splice(&m->to_arm, &again);
+}
+
+/* What the kernel refuses to do at this moment. Returns how long the wait may be. */
+static int64_t make_do(AioContext *ctx, KaioMonitor *m, int64_t timeout_ns)
+{
+    AioHandler *h, *next;
+    ListNode again;
+
+    list_init(&again);
+    list_splice(&again, &m->to_cancel);
+    list_for_each_safe(h, next, &again, mon_link) {
+        cancel(ctx, m, h);
+    }
+    if (!list_empty(&m->set.refused)) {
+        timeout_ns = epoll_set_retry(ctx, &m->set, timeout_ns);
+        watch_rest(m);
+    }
+    if (!list_empty(&m->to_arm)) {
+        arm_all(ctx, m);
+    }
+    list_for_each(h, &m->to_arm, mon_link) {
+        if (h == &m->rest) {
+            look_at_rest(m);
+        } else if (h != &m->notifier) {
+            timeout_ns = aio_handler_look(ctx, h, timeout_ns);
+        }
+    }
+    if (!list_empty(&m->to_cancel) || !list_empty(&m->to_arm)) {
+        timeout_ns = aio_soon(timeout_ns);
+    }
+    return list_empty(&ctx->ready) ? timeout_ns : 0;
 }
 
 static void kaio_wait(AioContext *ctx, int64_t timeout_ns)
 {
     KaioMonitor *m = ctx->mon_state;
 
-    if (!list_empty(&m->to_arm)) {
-        arm_all(ctx, m);
-        if (!list_empty(&m->to_arm)) {
-            return; /* must not sleep without watching everything */
-        }
+    if (!list_empty(&m->to_arm) || !list_empty(&m->to_cancel) || !list_empty(&m->set.refused)) {
+        timeout_ns = make_do(ctx, m, timeout_ns);
     }
     /* To look needs no call: what is ready completed while it was armed, and is in the ring. */
     if (timeout_ns != 0) {
@@ -231,6 +259,7 @@ static void kaio_queue_replaced(AioContext *ctx)
     list_for_each(h, &ctx->deleted, link) {
         m->taken -= h->armed;
         h->armed = false;
+        list_remove(&h->mon_link);
     }
     if (m->notifier.armed) {
         m->notifier.armed = false;

@@ -4,7 +4,7 @@
 
 #include <glib.h>
 
-static AioHandler *handler_find(AioContext *ctx, int fd)
+AioHandler *aio_handler_find(AioContext *ctx, int fd)
 {
     return (unsigned int)fd < ctx->by_fd_size ? ctx->by_fd[fd] : NULL;
 }
@@ -111,7 +111,7 @@ void aio_set_fd_handler(AioContext *ctx, int fd, AioHandlerFn *read, AioHandlerF
     unsigned int old, events = (read ? POLLIN : 0) | (write ? POLLOUT : 0);
 
     assert(in_home(ctx) && fd >= 0);
-    h = handler_find(ctx, fd);
+    h = aio_handler_find(ctx, fd);
     if (!events) {
         if (h) {
             handler_remove(ctx, h);
@@ -143,7 +143,7 @@ void aio_set_fd_handler(AioContext *ctx, int fd, AioHandlerFn *read, AioHandlerF
 
 void aio_set_fd_poll(AioContext *ctx, int fd, AioHandlerFn *begin, AioHandlerFn *end)
 {
-    AioHandler *h = handler_find(ctx, fd);
+    AioHandler *h = aio_handler_find(ctx, fd);
 
     assert(in_home(ctx));
     if (h) {
@@ -159,6 +159,26 @@ void aio_handler_ready(AioContext *ctx, AioHandler *h, unsigned int revents)
     if (!list_linked(&h->ready_link)) {
         list_append(&ctx->ready, &h->ready_link);
     }
+}
+
+/* While the kernel lacks memory the loop asks a thousand times a second, which neither delays nor costs much. */
+#define SOON_NS 1000000
+
+int64_t aio_soon(int64_t timeout_ns)
+{
+    return timeout_ns < 0 ? SOON_NS : MIN(timeout_ns, SOON_NS);
+}
+
+int64_t aio_handler_look(AioContext *ctx, AioHandler *h, int64_t timeout_ns)
+{
+    struct pollfd p = {.fd = h->fd, .events = (short)h->events};
+
+    aio_stat_add(&ctx->stats.wait_calls, 1);
+    if (poll(&p, 1, 0) > 0) {
+        aio_handler_ready(ctx, h, (unsigned int)p.revents);
+        return 0;
+    }
+    return aio_soon(timeout_ns);
 }
 
 /* A callback may remove the handler (the memory stays until the outermost pass ends) or poll the context. */

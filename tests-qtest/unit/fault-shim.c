@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* System calls that fail on demand. */
+/* System calls that fail on demand: those of the engines. */
 #include "unit/fault-shim.h"
 #include "loop/kernel-queue.h"
 
@@ -67,8 +67,12 @@ unsigned int fault_largest_submit(void)
     return largest;
 }
 
-/* Count a call; true if it is to fail. */
-static bool hit(FaultCall call)
+int fault_errno(FaultCall call)
+{
+    return faults[call].err;
+}
+
+bool fault_hit(FaultCall call)
 {
     Fault *f = &faults[call];
     unsigned int n = atomic_fetch_add(&f->calls, 1);
@@ -78,7 +82,7 @@ static bool hit(FaultCall call)
 
 #define WRAP_ERRNO(call, ...)                                                                      \
     do {                                                                                           \
-        if (hit(call)) {                                                                           \
+        if (fault_hit(call)) {                                                                     \
             errno = faults[call].err;                                                              \
             return faults[call].err ? -1 : 0;                                                      \
         }                                                                                          \
@@ -155,7 +159,7 @@ static void spoil_events(io_context_t ctx, unsigned int from, struct iocb **iocb
     AioRing *ring = (AioRing *)ctx;
 
     for (long k = 0; k < n; k++) {
-        if (!is_transfer(iocbs[k]) || !hit(FAULT_RESULT_NATIVE)) {
+        if (!is_transfer(iocbs[k]) || !fault_hit(FAULT_RESULT_NATIVE)) {
             continue;
         }
         for (unsigned int i = from; i != ring->tail; i = (i + 1) % ring->nr) {
@@ -172,7 +176,7 @@ int __wrap_io_submit(io_context_t ctx, long n, struct iocb **iocbs)
     int ret;
 
     largest = MAX(largest, (unsigned int)n);
-    if (hit(FAULT_IO_SUBMIT)) {
+    if (fault_hit(FAULT_IO_SUBMIT)) {
         return -faults[FAULT_IO_SUBMIT].err;
     }
     for (long i = 0; i < n && short_bytes; i++) {
@@ -193,6 +197,17 @@ int __wrap_io_submit(io_context_t ctx, long n, struct iocb **iocbs)
 
 /* --- io_uring --- */
 
+/* Let @sqe complete with -@err. */
+static void inject(struct io_uring_sqe *sqe, int err)
+{
+    uint64_t user_data = sqe->user_data;
+
+    io_uring_prep_nop(sqe);
+    sqe->rw_flags = NOP_INJECT_RESULT;
+    sqe->len = (unsigned int)-err;
+    sqe->user_data = user_data;
+}
+
 /* What lies between head and tail goes to the kernel with the call to come. */
 static void spoil_sqes(struct io_uring *ring)
 {
@@ -202,16 +217,14 @@ static void spoil_sqes(struct io_uring *ring)
         struct io_uring_sqe *sqe = &sq->sqes[i & sq->ring_mask];
         bool single = sqe->opcode == IORING_OP_READ || sqe->opcode == IORING_OP_WRITE;
 
+        if (sqe->opcode == IORING_OP_POLL_ADD && !(sqe->len & IORING_POLL_ADD_MULTI) && fault_hit(FAULT_RESULT_POLL)) {
+            inject(sqe, faults[FAULT_RESULT_POLL].err);
+        }
         if (!single && sqe->opcode != IORING_OP_READV && sqe->opcode != IORING_OP_WRITEV) {
             continue;
         }
-        if (hit(FAULT_RESULT_URING)) {
-            uint64_t user_data = sqe->user_data;
-
-            io_uring_prep_nop(sqe);
-            sqe->rw_flags = NOP_INJECT_RESULT;
-            sqe->len = (unsigned int)-faults[FAULT_RESULT_URING].err;
-            sqe->user_data = user_data;
+        if (fault_hit(FAULT_RESULT_URING)) {
+            inject(sqe, faults[FAULT_RESULT_URING].err);
         } else if (short_bytes) {
             sqe->len = single ? MIN(sqe->len, (unsigned int)short_bytes) : 1;
         }
@@ -222,10 +235,17 @@ int __wrap_io_uring_enter2(unsigned int fd, unsigned int n, unsigned int min, un
                            sigset_t *sig, size_t size)
 {
     if (n) {
-        if (hit(FAULT_URING_SUBMIT)) {
+        if (fault_hit(FAULT_URING_SUBMIT)) {
             return -faults[FAULT_URING_SUBMIT].err;
         }
         spoil_sqes(aio_uring_get(aio_context_current(), &error_abort));
+        if (partial && n > partial) {
+            /* What it does not take keeps it from waiting as well. */
+            flags &= ~(unsigned int)(IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG);
+            return __real_io_uring_enter2(fd, partial, 0, flags, NULL, 0);
+        }
+    } else if (fault_hit(FAULT_URING_WAIT)) {
+        return -faults[FAULT_URING_WAIT].err;
     }
     return __real_io_uring_enter2(fd, n, min, flags, sig, size);
 }

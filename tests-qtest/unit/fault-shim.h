@@ -15,6 +15,24 @@ typedef enum FaultCall {
     FAULT_PWRITEV2,
     FAULT_FDATASYNC,
     FAULT_FALLOCATE,
+    /* fault-shim-loop.c: what the loop calls. */
+    FAULT_PPOLL,
+    FAULT_EPOLL_CREATE,
+    FAULT_EPOLL_CTL,
+    FAULT_EPOLL_WAIT, /* epoll_pwait2() as well */
+    FAULT_EVENTFD,
+    FAULT_EVENTFD_WRITE, /* EAGAIN: the counter has reached its end, so that it can be read all the same */
+    FAULT_EVENTFD_READ,
+    FAULT_IO_SETUP,
+    FAULT_IO_CANCEL,
+    FAULT_IO_GETEVENTS,
+    FAULT_URING_SETUP,
+    FAULT_URING_MAP,
+    FAULT_URING_REGISTER,
+    FAULT_URING_WAIT,  /* io_uring_enter() with nothing to submit */
+    FAULT_RESULT_POLL, /* the result of a descriptor's poll in the ring */
+    FAULT_FUTEX_WAIT,
+    FAULT_THREAD,
     FAULT_CALLS,
 } FaultCall;
 
@@ -26,8 +44,11 @@ void fault_reset(void);
 void fault_set(FaultCall call, unsigned int nth, unsigned int times, int err);
 /* Every transfer moves at most @bytes, or one element of a vector; 0: no limit. */
 void fault_short(size_t bytes);
-/* io_submit() takes at most @n at once; 0: no limit. */
+/* io_submit() and io_uring_enter() take at most @n at once; 0: no limit. */
 void fault_partial(unsigned int n);
+/* For the parts of the shim: count a call; true if it is to fail, with the positive errno that fault_errno() tells. */
+bool fault_hit(FaultCall call);
+int fault_errno(FaultCall call);
 /* How many calls of the kind there were, and the most requests that one io_submit() was asked to take. */
 unsigned int fault_count(FaultCall call);
 unsigned int fault_largest_submit(void);
