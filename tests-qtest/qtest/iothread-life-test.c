@@ -2,6 +2,7 @@
 /* The life of iothread objects: names, unknown properties, listings, removal; and the main-loop object. */
 #include "common.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -216,22 +217,58 @@ static void test_thread_name(void)
     qt_stop(t);
 }
 
+/* Signals that the thread @task has blocked, one bit each. */
+static uint64_t blocked_signals(const QTest *t, const char *task)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/task/%s/status", t->child->pid, task);
+    g_autofree char *status = NULL;
+    const char *mask;
+
+    g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
+    mask = strstr(status, "SigBlk:");
+    g_assert_nonnull(mask);
+    return g_ascii_strtoull(mask + 7, NULL, 16);
+}
+
 /* A signal that ends the process must find the main thread, so the others block it. */
 static void test_thread_blocks_signals(void)
 {
     QTest *t = start_none("-object iothread,id=i0");
     json_t *list = qmp_must(t->qmp, "query-iothreads", NULL);
-    g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/status", t->child->pid,
-                                            (int)json_integer_value(json_object_get(json_array_get(list, 0), "thread-id")));
-    g_autofree char *status = NULL;
-    const char *mask;
+    g_autofree char *task =
+        g_strdup_printf("%d", (int)json_integer_value(json_object_get(json_array_get(list, 0), "thread-id")));
 
     json_decref(list);
-    g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
-    mask = strstr(status, "SigBlk:");
-    g_assert_nonnull(mask);
     /* SIGHUP, SIGINT and SIGTERM: bits 0, 1 and 14. */
-    g_assert_cmphex(g_ascii_strtoull(mask + 7, NULL, 16) & 0x4003, ==, 0x4003);
+    g_assert_cmphex(blocked_signals(t, task) & 0x4003, ==, 0x4003);
+    qt_stop(t);
+}
+
+/* A fault of a thread's own is not blocked, or it would end the process before whoever is there to report it. */
+static void test_own_faults_are_heard(void)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    g_autofree char *path = NULL;
+    g_autoptr(GDir) dir = NULL;
+    const char *task;
+    unsigned int threads = 0;
+    QTest *t;
+
+    if (!binary_is_ours()) {
+        g_test_skip("other binaries have their own ways");
+        return;
+    }
+    t = qt_start("-machine pc -nodefaults -object iothread,id=i0");
+    path = g_strdup_printf("/proc/%d/task", t->child->pid);
+    dir = g_dir_open(path, 0, NULL);
+    while ((task = g_dir_read_name(dir))) {
+        for (unsigned int i = 0; i < G_N_ELEMENTS(faults); i++) {
+            g_assert_cmphex(blocked_signals(t, task) & UINT64_C(1) << (faults[i] - 1), ==, 0);
+        }
+        threads++;
+    }
+    /* The main thread, the iothread and a processor. */
+    g_assert_cmpuint(threads, >=, 3);
     qt_stop(t);
 }
 
@@ -363,6 +400,7 @@ static void add_life(void)
     g_test_add_func("/iothread/query-iothreads/empty-without", test_no_iothreads);
     g_test_add_func("/iothread/info-iothreads/format", test_info_iothreads);
     g_test_add_func("/iothread/thread/blocks-signals", test_thread_blocks_signals);
+    g_test_add_func("/iothread/thread/own-faults-are-heard", test_own_faults_are_heard);
     g_test_add_func("/iothread/thread/name", test_thread_name);
     g_test_add_func("/iothread/qom-list-properties/order", test_list_properties);
     g_test_add_func("/main-loop/life", test_main_loop);

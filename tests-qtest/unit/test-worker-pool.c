@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <glib.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 static __thread AioContext *ctx;
@@ -301,6 +302,24 @@ static void test_few_threads(void)
     refuse_threads = false;
 }
 
+static int work_signals(WorkItem *w)
+{
+    sigset_t mask;
+
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    return sigismember(&mask, SIGTERM) << 1 | sigismember(&mask, SIGSEGV);
+}
+
+/* What comes from outside is for the main thread; a fault of the worker's own is heard. */
+static void test_signals(void)
+{
+    Item item;
+
+    item_init(&item, work_signals, 2);
+    worker_pool_submit(aio_worker_pool(ctx), &item.work);
+    wait_ended(1);
+}
+
 static void test_after_idle(void)
 {
     Item items[4];
@@ -336,6 +355,7 @@ int main(int argc, char **argv)
     g_test_add_func("/worker-pool/threads/minimum-is-started-and-surplus-ends", test_min);
     g_test_add_func("/worker-pool/threads/none-to-be-had-loses-nothing", test_no_threads);
     g_test_add_func("/worker-pool/threads/no-more-to-be-had-loses-nothing", test_few_threads);
+    g_test_add_func("/worker-pool/threads/signals", test_signals);
     g_test_add_func("/worker-pool/threads/sleeping-ones-are-woken", test_after_idle);
 
     ret = g_test_run();
