@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-/* As in QEMU: requests that may wait while one runs; then the peer is not read any more. */
+/*
+ * As in QEMU: how many requests are taken from a client ahead of the one that is run, so that a request to be executed out of
+ * band can overtake them. Without that capability a request is not looked at before the one in front of it is answered.
+ */
 #define QMP_QUEUE_MAX 8
 
 /* Bytes that a client may leave unread when an event comes. It did not ask for events, so that not reading it is no limit. */
@@ -22,7 +25,7 @@ struct QmpMonitor {
     Chardev *chardev;
     JsonParser *parser;
     bool negotiated, oob;
-    bool dispatching, paused, closed;
+    bool running, closed;
     GQueue queue; /* QmpInput */
 };
 
@@ -98,57 +101,35 @@ static bool quitting(void)
     return monitor_config.quitting && monitor_config.quitting();
 }
 
-static void input_free(QmpInput *in)
+/* Takes both, of which one is NULL. */
+static void answer(QmpMonitor *m, json_t *request, Error *err)
 {
-    json_decref(in->value);
-    error_free(in->err);
-    g_free(in);
-}
+    json_t *reply;
 
-/*
- * A command may poll the loop, and so bring us back here: requests are run by the outermost call alone, in order. What
- * follows "quit" is not run.
- */
-static void run_queue(QmpMonitor *m)
-{
-    if (m->dispatching) {
-        if (m->queue.length >= QMP_QUEUE_MAX && !m->paused) {
-            m->paused = true;
-            chardev_pause(m->chardev);
-        }
-        return;
-    }
-    object_ref(&m->obj);
-    m->dispatching = true;
-    QmpInput *in;
-    while (!quitting() && (in = g_queue_pop_head(&m->queue))) {
-        json_t *reply;
+    if (request) {
+        QmpMonitor *outer = current;
 
-        if (in->value) {
-            QmpMonitor *outer = current;
-            current = m;
-            reply = dispatch(m, in->value);
-            current = outer;
-        } else {
-            reply = qmp_error_reply(g_steal_pointer(&in->err), NULL);
-        }
-        if (reply && !m->closed) {
-            send(m, reply);
-        }
-        json_decref(reply);
-        input_free(in);
+        current = m;
+        reply = dispatch(m, request);
+        current = outer;
+    } else {
+        reply = qmp_error_reply(err, NULL);
     }
-    m->dispatching = false;
-    if (m->paused && !m->closed) {
-        m->paused = false;
-        chardev_resume(m->chardev);
+    if (reply && !m->closed) {
+        send(m, reply);
     }
-    object_unref(&m->obj);
+    json_decref(reply);
+    json_decref(request);
 }
 
 static void on_json(void *opaque, json_t *value, Error *err)
 {
     QmpMonitor *m = opaque;
+
+    if (value && qmp_is_oob(value)) {
+        answer(m, value, NULL);
+        return;
+    }
     QmpInput *in = g_new0(QmpInput, 1);
 
     in->value = value;
@@ -156,12 +137,41 @@ static void on_json(void *opaque, json_t *value, Error *err)
     g_queue_push_tail(&m->queue, in);
 }
 
+/* Parse on until as many requests wait as may. Returns how many bytes that took. */
+static size_t take_ahead(QmpMonitor *m, const char *buf, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && m->parser && m->queue.length < (m->oob ? QMP_QUEUE_MAX : 1)) {
+        json_parser_feed(m->parser, buf + n++, 1);
+    }
+    return n;
+}
+
+/*
+ * Requests are run in order, but for those that are executed out of band. What follows "quit" is not run. A command that polls
+ * the loop does not bring us back here: input is held meanwhile.
+ */
 static void on_read(void *opaque, const uint8_t *buf, size_t len)
 {
     QmpMonitor *m = opaque;
+    const char *p = (const char *)buf, *end = p + len;
+    QmpInput *in;
 
-    json_parser_feed(m->parser, (const char *)buf, len);
-    run_queue(m);
+    g_assert(!m->running);
+    object_ref(&m->obj);
+    m->running = true;
+    while (!quitting()) {
+        p += take_ahead(m, p, (size_t)(end - p));
+        in = g_queue_pop_head(&m->queue);
+        if (!in) {
+            break;
+        }
+        answer(m, in->value, in->err);
+        g_free(in);
+    }
+    m->running = false;
+    object_unref(&m->obj);
 }
 
 void qmp_qmp_capabilities(QMPCapabilityList *enable, Error **errp)
@@ -196,7 +206,9 @@ static void drop_session(QmpMonitor *m)
     QmpInput *in;
 
     while ((in = g_queue_pop_head(&m->queue))) {
-        input_free(in);
+        json_decref(in->value);
+        error_free(in->err);
+        g_free(in);
     }
     g_clear_pointer(&m->parser, json_parser_free);
     m->negotiated = m->oob = false;
@@ -261,9 +273,6 @@ static void qmp_finalize(Object *obj)
 
     m->closed = true;
     if (m->chardev) {
-        if (m->paused) {
-            chardev_resume(m->chardev);
-        }
         chardev_clear_frontend(m->chardev);
         list_remove(&m->link);
     }

@@ -146,7 +146,7 @@ json_t *qmp_dispatch(const QmpCommand *table, json_t *request, const QmpDispatch
 
 bool qmp_is_oob(const json_t *request)
 {
-    return json_is_string(json_object_get(request, "exec-oob")) && !json_object_get(request, "execute");
+    return json_object_get(request, "exec-oob") && !json_object_get(request, "execute");
 }
 
 static QapiEventSink *event_sink;

@@ -38,7 +38,10 @@ typedef struct QmpDispatchOptions {
  */
 json_t *qmp_dispatch(const QmpCommand *table, json_t *request, const QmpDispatchOptions *options);
 
-/* Does @request ask for out-of-band execution? False for anything malformed. */
+/*
+ * Does @request ask for out-of-band execution? Also if it will be refused; what has "execute" as well, or is no object, waits for
+ * its turn.
+ */
 bool qmp_is_oob(const json_t *request);
 
 /* An error reply; takes @err, borrows @id (NULL: none). */

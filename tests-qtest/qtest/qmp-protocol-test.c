@@ -2,9 +2,14 @@
 /* QMP as a session: greeting, negotiation, ids, errors with their classes, bad input, events and their order. */
 #include "common.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,14 +70,17 @@ typedef struct Exchange {
 #define GENERIC(text) "{\"error\": {\"class\": \"GenericError\", \"desc\": \"" text "\"}}"
 #define NOTFOUND(text) "{\"error\": {\"class\": \"CommandNotFound\", \"desc\": \"" text "\"}}"
 
+enum { COMMAND, ENABLE_OOB };
+
 static const Exchange before[] = {
-    {"command", "{\"execute\": \"query-version\"}",
+    [COMMAND] = {"command", "{\"execute\": \"query-version\"}",
      NOTFOUND("Expecting capabilities negotiation with 'qmp_capabilities'")},
+    [ENABLE_OOB] = {"oob", "{\"execute\": \"qmp_capabilities\", \"arguments\": {\"enable\": [\"oob\"]}}", "{\"return\": {}}"},
     {"unknown-command", "{\"execute\": \"nosuch\"}",
      NOTFOUND("Expecting capabilities negotiation with 'qmp_capabilities'")},
     {"capabilities", "{\"execute\": \"qmp_capabilities\"}", "{\"return\": {}}"},
     {"capabilities-with-id", "{\"execute\": \"qmp_capabilities\", \"id\": 1}", "{\"return\": {}, \"id\": 1}"},
-    {"oob", "{\"execute\": \"qmp_capabilities\", \"arguments\": {\"enable\": [\"oob\"]}}", "{\"return\": {}}"},
+    {"exec-oob", "{\"exec-oob\": \"query-version\"}", GENERIC("QMP input member 'exec-oob' is unexpected")},
     {"unknown-capability", "{\"execute\": \"qmp_capabilities\", \"arguments\": {\"enable\": [\"foo\"]}}",
      GENERIC("Parameter 'null' does not accept value 'foo'")},
     {"no-execute", "{}", GENERIC("QMP input lacks member 'execute'")},
@@ -191,6 +199,179 @@ static void test_pipelined(void)
     close_session(&s);
 }
 
+/* --- Out of band --- */
+
+static Session open_oob_session(void)
+{
+    Session s = open_session(false);
+    g_autofree char *reply = NULL;
+
+    g_free(qmp_any_line(s.q));
+    qmp_send_raw(s.q, before[ENABLE_OOB].send);
+    reply = qmp_reply_line(s.q);
+    g_assert_cmpstr(reply, ==, "{\"return\": {}}");
+    return s;
+}
+
+#define NO_OOB(id) "{\"id\": " id ", \"error\": {\"class\": \"GenericError\", \"desc\": \"The command query-name does not support OOB\"}}"
+#define WITH_ID(class, text) "{\"id\": 1, \"error\": {\"class\": \"" class "\", \"desc\": \"" text "\"}}"
+
+static const Exchange oob[] = {
+    {"of-a-command-that-has-to-wait", "{\"exec-oob\": \"query-name\", \"id\": 1}", NO_OOB("1")},
+    {"without-id", "{\"exec-oob\": \"query-name\"}", GENERIC("The command query-name does not support OOB")},
+    {"of-the-negotiation", "{\"exec-oob\": \"qmp_capabilities\"}", GENERIC("The command qmp_capabilities does not support OOB")},
+    {"unknown", "{\"exec-oob\": \"nosuch\", \"id\": 1}", WITH_ID("CommandNotFound", "The command nosuch has not been found")},
+    {"not-a-string", "{\"exec-oob\": 7, \"id\": 1}", WITH_ID("GenericError", "QMP input member 'exec-oob' must be a string")},
+    {"extra-member", "{\"exec-oob\": \"query-name\", \"foo\": 1, \"id\": 1}",
+     WITH_ID("GenericError", "QMP input member 'foo' is unexpected")},
+    {"in-both-ways", "{\"execute\": \"query-name\", \"exec-oob\": \"query-name\", \"id\": 1}",
+     WITH_ID("GenericError", "QMP input member 'execute' clashes with 'exec-oob'")},
+    {"in-band", "{\"execute\": \"query-name\", \"id\": 1}", "{\"return\": {}, \"id\": 1}"},
+};
+
+static void test_oob(gconstpointer data)
+{
+    Session s = open_oob_session();
+
+    test_exchange(&s, data);
+}
+
+/* The ids of the next @n replies, in their order: "1 2 3". */
+static char *reply_ids(Qmp *q, int n)
+{
+    GString *ids = g_string_new(NULL);
+
+    for (int i = 0; i < n; i++) {
+        g_autofree char *line = qmp_reply_line(q);
+        json_t *reply = json_loads(line, 0, NULL);
+
+        g_string_append_printf(ids, "%s%d", i ? " " : "", (int)json_integer_value(json_object_get(reply, "id")));
+        json_decref(reply);
+    }
+    return g_string_free(ids, FALSE);
+}
+
+/* Requests 1 to @n, and 100 out of band, in one piece. */
+static void send_requests(Qmp *q, int n)
+{
+    g_autoptr(GString) all = g_string_new(NULL);
+
+    for (int i = 1; i <= n; i++) {
+        g_string_append_printf(all, "{\"execute\": \"query-name\", \"id\": %d}", i);
+    }
+    g_string_append(all, "{\"exec-oob\": \"query-name\", \"id\": 100}");
+    qmp_send_raw(q, all->str);
+}
+
+/* What is executed out of band overtakes requests that wait; the ninth of those keeps it from being looked at. */
+static void test_oob_overtakes(void)
+{
+    static const char *const orders[] = {
+        "100", "100 1", "100 1 2", "100 1 2 3", "100 1 2 3 4", "100 1 2 3 4 5", "100 1 2 3 4 5 6", "100 1 2 3 4 5 6 7",
+        "1 100 2 3 4 5 6 7 8", "1 2 100 3 4 5 6 7 8 9", "1 2 3 100 4 5 6 7 8 9 10",
+    };
+    Session s = open_oob_session();
+
+    if (!binary_is_ours()) {
+        /* There two threads do it, and the order is a matter of speed. */
+        g_test_skip("the order is not always the same in other binaries");
+    }
+    for (int n = 0; binary_is_ours() && n < (int)G_N_ELEMENTS(orders); n++) {
+        g_autofree char *ids = NULL;
+
+        send_requests(s.q, n);
+        ids = reply_ids(s.q, n + 1);
+        g_assert_cmpstr(ids, ==, orders[n]);
+    }
+    close_session(&s);
+}
+
+/* Errors in the text of a request wait for their turn, and so does everything where the capability is not enabled. */
+static void test_oob_leaves_order(void)
+{
+    Session s = open_session(true);
+    g_autofree char *ids = NULL, *first = NULL, *second = NULL, *third = NULL;
+
+    send_requests(s.q, 12);
+    ids = reply_ids(s.q, 13);
+    g_assert_cmpstr(ids, ==, "1 2 3 4 5 6 7 8 9 10 11 12 100");
+    close_session(&s);
+
+    s = open_oob_session();
+    qmp_send_raw(s.q, "{\"execute\": \"query-name\", \"id\": 1}{\"exec-oob\" \"query-name\"}\n[1]");
+    first = qmp_reply_line(s.q);
+    second = qmp_reply_line(s.q);
+    third = qmp_reply_line(s.q);
+    g_assert_cmpstr(first, ==, "{\"return\": {}, \"id\": 1}");
+    g_assert_nonnull(strstr(second, "JSON parse error"));
+    g_assert_cmpstr(third, ==, GENERIC("QMP input must be a JSON object"));
+    close_session(&s);
+}
+
+/* The requests that come with the negotiation are under its rules from the next one on. */
+static void test_oob_from_negotiation_on(void)
+{
+    Session s = open_session(false);
+    g_autofree char *ids = NULL, *last = NULL;
+
+    if (!binary_is_ours()) {
+        g_test_skip("the order is not always the same in other binaries");
+        close_session(&s);
+        return;
+    }
+    g_free(qmp_any_line(s.q));
+    qmp_send_raw(s.q, "{\"exec-oob\": \"query-name\", \"id\": 1}"
+                      "{\"execute\": \"qmp_capabilities\", \"id\": 2, \"arguments\": {\"enable\": [\"oob\", \"oob\"]}}"
+                      "{\"execute\": \"query-name\", \"id\": 3}{\"exec-oob\": \"query-name\", \"id\": 4}");
+    ids = reply_ids(s.q, 4);
+    g_assert_cmpstr(ids, ==, "1 2 4 3");
+    /* The next client starts without. */
+    qmp_free(s.q);
+    s.q = dial(s.path);
+    json_decref(qmp_negotiate(s.q));
+    qmp_send_raw(s.q, "{\"exec-oob\": \"query-name\"}");
+    last = qmp_reply_line(s.q);
+    g_assert_cmpstr(last, ==, GENERIC("QMP input member 'exec-oob' is unexpected"));
+    close_session(&s);
+}
+
+/* Until the binary has taken everything that was sent. */
+static void wait_until_taken(Qmp *q)
+{
+    int unread = 0;
+
+    do {
+        g_usleep(100);
+        g_assert_cmpint(ioctl(qmp_fd(q), SIOCOUTQ, &unread), ==, 0);
+    } while (unread);
+}
+
+/* A command that blocks the main loop: what comes meanwhile is answered when it is over, and nothing gets lost. */
+static void test_oob_while_blocked(void)
+{
+    Session s = open_oob_session();
+    g_autofree char *fifo = qos_scratch_path("fifo"), *blocking = NULL, *ids = NULL;
+    int fd;
+
+    g_assert_cmpint(mkfifo(fifo, 0600), ==, 0);
+    blocking = g_strdup_printf("{\"execute\": \"blockdev-add\", \"id\": 50, \"arguments\": {\"driver\": \"file\", "
+                               "\"node-name\": \"n\", \"filename\": \"%s\", \"read-only\": true}}", fifo);
+    qmp_send_raw(s.q, blocking);
+    wait_until_taken(s.q);
+    send_requests(s.q, 2);
+    /* Opening the other end works once the file is being opened, which is over then. */
+    while ((fd = open(fifo, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0) {
+        g_assert_cmpint(errno, ==, ENXIO);
+        g_usleep(1000);
+    }
+    ids = reply_ids(s.q, 4);
+    /* A thread for monitors, which others have, does not wait for the main loop. */
+    g_assert_cmpstr(ids, ==, binary_is_ours() ? "50 100 1 2" : "100 50 1 2");
+    close(fd);
+    unlink(fifo);
+    close_session(&s);
+}
+
 static void test_deep_nesting(void)
 {
     Session s = open_session(true);
@@ -218,7 +399,7 @@ static void test_reconnect(void)
         g_free(qmp_any_line(s.q));
         line = qmp_reply_line(s.q);
         /* A new client negotiates anew. */
-        g_assert_cmpstr(line, ==, before[0].reply);
+        g_assert_cmpstr(line, ==, before[COMMAND].reply);
     }
     close_session(&s);
 }
@@ -308,6 +489,11 @@ int main(int argc, char **argv)
         add_case(test_rubbish, rubbish[i], "/qmp/rubbish/%zu", i);
     }
     g_test_add_func("/qmp/pipelined-commands-are-answered-in-order", test_pipelined);
+    add_exchanges("out-of-band", oob, G_N_ELEMENTS(oob), test_oob);
+    g_test_add_func("/qmp/out-of-band/overtakes-at-most-eight", test_oob_overtakes);
+    g_test_add_func("/qmp/out-of-band/leaves-other-order-alone", test_oob_leaves_order);
+    g_test_add_func("/qmp/out-of-band/from-negotiation-on", test_oob_from_negotiation_on);
+    g_test_add_func("/qmp/out-of-band/while-the-main-loop-is-blocked", test_oob_while_blocked);
     g_test_add_func("/qmp/deep-nesting-is-refused", test_deep_nesting);
     g_test_add_func("/qmp/reconnect-negotiates-anew", test_reconnect);
     g_test_add_func("/qmp/half-a-command-is-forgotten", test_half_a_command);

@@ -193,9 +193,11 @@ static void test_oob(void)
 
     g_autoptr(json_t) both = qjson_parse("{'execute': 'test-oob', 'exec-oob': 'test-oob'}", &error_abort);
     g_autoptr(json_t) oob = qjson_parse("{'exec-oob': 'test-oob'}", &error_abort);
+    g_autoptr(json_t) number = qjson_parse("{'exec-oob': 1}", &error_abort);
     g_autoptr(json_t) array = json_array();
     g_assert_false(qmp_is_oob(both));
     g_assert_true(qmp_is_oob(oob));
+    g_assert_true(qmp_is_oob(number));
     g_assert_false(qmp_is_oob(array));
     check_with("{'execute': 'test-oob', 'exec-oob': 'test-oob'}", &with,
                GENERIC("QMP input member 'execute' clashes with 'exec-oob'"));
