@@ -23,10 +23,11 @@
 
 typedef struct AioUring {
     struct io_uring ring;
-    bool registered;           /* the ring's descriptor */
-    unsigned int in_flight;    /* requests prepared and not yet completed */
-    unsigned int unsubmitted;  /* requests prepared and not yet accepted by the kernel */
-    unsigned int *no_array;    /* stands for the index array that the kernel was told to do without */
+    bool registered;              /* the ring's descriptor */
+    unsigned int in_flight;       /* requests prepared and not yet completed */
+    unsigned int requests_queued; /* requests prepared and not yet accepted by the kernel */
+    unsigned int own_queued;      /* the same for SQEs of the loop itself */
+    unsigned int *no_array;       /* stands for the index array that the kernel was told to do without */
 } AioUring;
 
 typedef struct SetupFlag {
@@ -236,6 +237,28 @@ static bool kernel_has_more(AioUring *u)
     return IO_URING_READ_ONCE(*u->ring.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
+/*
+ * Count what the kernel has taken from place @head on, whatever it answered. SQEs of the loop itself are told by what they
+ * hand back; nothing has been written over them yet.
+ */
+static void count_submitted(AioContext *ctx, AioUring *u, unsigned int head)
+{
+    unsigned int n = io_uring_smp_load_acquire(u->ring.sq.khead) - head, own = 0;
+
+    for (unsigned int i = 0; i < n && own < u->own_queued; i++) {
+        uintptr_t data = u->ring.sq.sqes[(head + i) & u->ring.sq.ring_mask].user_data;
+
+        own += !data || (data & AIO_COMPLETION_OWN);
+    }
+    u->own_queued -= own;
+    n -= own;
+    assert(n <= u->requests_queued);
+    u->requests_queued -= n;
+    if (n) {
+        aio_stat_batch(&ctx->stats, n);
+    }
+}
+
 static int enter(AioContext *ctx, unsigned int flags, unsigned int min, int64_t timeout_ns)
 {
     AioUring *u = ctx->uring;
@@ -261,11 +284,8 @@ static int enter(AioContext *ctx, unsigned int flags, unsigned int min, int64_t 
     }
     ret = io_uring_enter2(u->ring.enter_ring_fd, submit, min, flags, limited ? (void *)&arg : NULL,
                           limited ? sizeof(arg) : 0);
-    if (ret > 0 && u->unsubmitted) {
-        unsigned int requests = MIN((unsigned int)ret, u->unsubmitted);
-
-        u->unsubmitted -= requests;
-        aio_stat_batch(&ctx->stats, requests);
+    if (submit) {
+        count_submitted(ctx, u, sq->sqe_tail - submit);
     }
     return ret;
 }
@@ -297,34 +317,41 @@ void aio_uring_submit_soon(AioContext *ctx)
 
 unsigned int aio_uring_requests_queued(AioContext *ctx)
 {
-    return ((AioUring *)ctx->uring)->unsubmitted;
+    return ((AioUring *)ctx->uring)->requests_queued;
 }
 
-struct io_uring_sqe *aio_uring_sqe_own(AioContext *ctx, AioCompletion *c)
+static struct io_uring_sqe *free_sqe(AioContext *ctx, AioUring *u)
 {
-    AioUring *u = ctx->uring;
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
 
     if (!sqe) {
         aio_uring_submit(ctx);
         sqe = io_uring_get_sqe(&u->ring);
-        if (!sqe) {
-            return NULL;
-        }
     }
-    io_uring_sqe_set_data64(sqe, c ? (uintptr_t)c | AIO_COMPLETION_OWN : 0);
+    return sqe;
+}
+
+struct io_uring_sqe *aio_uring_sqe_own(AioContext *ctx, AioCompletion *c)
+{
+    AioUring *u = ctx->uring;
+    struct io_uring_sqe *sqe = free_sqe(ctx, u);
+
+    if (sqe) {
+        io_uring_sqe_set_data64(sqe, c ? (uintptr_t)c | AIO_COMPLETION_OWN : 0);
+        u->own_queued++;
+    }
     return sqe;
 }
 
 struct io_uring_sqe *aio_uring_sqe(AioContext *ctx, AioCompletion *c)
 {
     AioUring *u = ctx->uring;
-    struct io_uring_sqe *sqe = aio_uring_sqe_own(ctx, NULL);
+    struct io_uring_sqe *sqe = free_sqe(ctx, u);
 
     if (sqe) {
         io_uring_sqe_set_data(sqe, c);
         u->in_flight++;
-        u->unsubmitted++;
+        u->requests_queued++;
     }
     return sqe;
 }

@@ -17,6 +17,8 @@ typedef struct EngineCase {
 } EngineCase;
 
 extern const EngineCase engine_cases_rw[], engine_cases_many[], engine_cases_fault[];
+/* For the io_uring engine only. */
+extern const EngineCase engine_cases_uring[];
 
 /* For what posix_memalign() gave. */
 #define autofree __attribute__((cleanup(free_cleanup)))

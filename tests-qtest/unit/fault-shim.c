@@ -247,6 +247,10 @@ int __wrap_io_uring_enter2(unsigned int fd, unsigned int n, unsigned int min, un
     } else if (fault_hit(FAULT_URING_WAIT)) {
         return -faults[FAULT_URING_WAIT].err;
     }
+    if (partial && n > partial) {
+        n = partial;
+        min = 0; /* the kernel does not wait when it has not taken all */
+    }
     return __real_io_uring_enter2(fd, n, min, flags, sig, size);
 }
 

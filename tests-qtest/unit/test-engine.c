@@ -57,5 +57,6 @@ int main(int argc, char **argv)
         add_table(engine_cases_many, kind);
         add_table(engine_cases_fault, kind);
     }
+    add_table(engine_cases_uring, ENGINE_IO_URING);
     return g_test_run();
 }
