@@ -31,6 +31,10 @@ typedef enum AioMonitor {
 #define AIO_URING_NO_SQARRAY (1u << 2)
 #define AIO_URING_DEFER_TASKRUN (1u << 3)
 #define AIO_URING_REGISTERED_RING (1u << 4)
+/* Not of the set-up; see loop/registration.h. */
+#define AIO_URING_REGISTERED_FILES (1u << 5)
+#define AIO_URING_REGISTERED_BUFFERS (1u << 6)
+#define AIO_URING_REGISTERED (AIO_URING_REGISTERED_FILES | AIO_URING_REGISTERED_BUFFERS)
 #define AIO_URING_AUTO (1u << 31) /* what suits the kind of context */
 
 typedef struct AioContextConfig {
@@ -230,6 +234,13 @@ void aio_context_thread_pool(const AioContext *ctx, int *min, int *max);
  */
 int aio_context_set_max_events(AioContext *ctx, unsigned int max_events, Error **errp);
 unsigned int aio_context_max_events(const AioContext *ctx);
+
+/*
+ * Which of AIO_URING_REGISTERED_FILES and AIO_URING_REGISTERED_BUFFERS to use. [any] The caller waits for the answer, as
+ * above. False with @errp set when the kernel refuses; then all is as before. Without an engine that uses the ring nothing is
+ * registered yet, and what the kernel refuses later is told with a warning.
+ */
+bool aio_context_set_uring_registered(AioContext *ctx, unsigned int flags, Error **errp);
 
 /* Measure the time in each phase (AioStats.phase_ns): two clock reads a phase, so it is off by default. */
 void aio_context_set_phase_times(AioContext *ctx, bool on);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Life of an AioContext, its parameters, and the list of all contexts. */
 #include "loop/context.h"
-#include "loop/kernel-queue.h"
+#include "loop/kernel-queue-int.h"
 
 #include <errno.h>
 #include <glib.h>
@@ -313,4 +313,30 @@ int aio_context_set_max_events(AioContext *ctx, unsigned int max_events, Error *
 
     aio_run_in_home(ctx, resize_in_home, &r);
     return r.ret;
+}
+
+typedef struct Registered {
+    AioContext *ctx;
+    unsigned int flags;
+    Error **errp;
+    bool ok;
+} Registered;
+
+static void set_registered_in_home(void *opaque)
+{
+    Registered *r = opaque;
+    AioContext *ctx = r->ctx;
+
+    r->ok = !ctx->uring || aio_uring_set_registered(ctx, r->flags, r->errp);
+    if (r->ok) {
+        ctx->uring_want = (ctx->uring_want & ~AIO_URING_REGISTERED) | r->flags;
+    }
+}
+
+bool aio_context_set_uring_registered(AioContext *ctx, unsigned int flags, Error **errp)
+{
+    Registered r = {.ctx = ctx, .flags = flags & AIO_URING_REGISTERED, .errp = errp};
+
+    aio_run_in_home(ctx, set_registered_in_home, &r);
+    return r.ok;
 }

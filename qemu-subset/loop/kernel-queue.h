@@ -3,7 +3,7 @@
 #ifndef LOOP_KERNEL_QUEUE_H
 #define LOOP_KERNEL_QUEUE_H
 
-#include "loop/aio.h"
+#include "loop/registration.h"
 
 /*
  * Home-only, all of it. Each pass of aio_poll() looks at the rings in user space and reaps them by itself; submissions and
@@ -37,6 +37,20 @@ unsigned int aio_uring_requests_queued(AioContext *ctx);
 /* SQEs prepared and not yet submitted; free places in the queue. */
 unsigned int aio_uring_queued(AioContext *ctx);
 unsigned int aio_uring_space(AioContext *ctx);
+/*
+ * Before a batch of SQEs is prepared, and when an engine begins to use the ring: register what the context wants registered
+ * and the ring does not have yet. Returns the AIO_URING_REGISTERED_* in force; what the kernel refuses is told with a
+ * warning, once.
+ */
+unsigned int aio_uring_registered(AioContext *ctx);
+/*
+ * While AIO_URING_REGISTERED_FILES is in force: the place of @f, open as @fd, in the ring's table, or -1. While
+ * AIO_URING_REGISTERED_BUFFERS is: the registered buffer in which all @bytes at @p lie, or -1. An SQE that uses one or both is
+ * told of by aio_uring_uses_registered(), once.
+ */
+int aio_uring_file_index(AioContext *ctx, const AioFile *f, int fd);
+int aio_uring_buffer_index(AioContext *ctx, const void *p, size_t bytes);
+void aio_uring_uses_registered(AioContext *ctx, struct io_uring_sqe *sqe);
 /* Look at the completion ring (and the TASKRUN bit) in user space; then run completions, returning their number. */
 bool aio_uring_ready(AioContext *ctx);
 unsigned int aio_uring_reap(AioContext *ctx);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Built instead of uring.c and fdmon-io_uring.c where liburing is missing: whoever asks for a ring is told so. */
 #include "loop/context.h"
-#include "loop/kernel-queue.h"
+#include "loop/kernel-queue-int.h"
 
 #include <errno.h>
 
@@ -81,4 +81,32 @@ bool aio_uring_ready(AioContext *ctx)
 unsigned int aio_uring_reap(AioContext *ctx)
 {
     return 0;
+}
+
+unsigned int aio_uring_registered(AioContext *ctx)
+{
+    return 0;
+}
+
+int aio_uring_file_index(AioContext *ctx, const AioFile *f, int fd)
+{
+    return -1;
+}
+
+int aio_uring_buffer_index(AioContext *ctx, const void *p, size_t bytes)
+{
+    return -1;
+}
+
+void aio_uring_uses_registered(AioContext *ctx, struct io_uring_sqe *sqe)
+{
+}
+
+bool aio_uring_set_registered(AioContext *ctx, unsigned int flags, Error **errp)
+{
+    return true;
+}
+
+void aio_uring_forget_file(AioContext *ctx, unsigned int slot)
+{
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The io_uring ring of a context, shared by its monitor and its engine. */
-#include "loop/context.h"
-#include "loop/kernel-queue-int.h"
+#include "loop/uring-int.h"
 
 #include <errno.h>
 #include <glib.h>
-#include <liburing.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,15 +18,6 @@
  */
 #define SQ_ENTRIES 256
 #define CQ_ENTRIES 2048
-
-typedef struct AioUring {
-    struct io_uring ring;
-    bool registered;              /* the ring's descriptor */
-    unsigned int in_flight;       /* requests prepared and not yet completed */
-    unsigned int requests_queued; /* requests prepared and not yet accepted by the kernel */
-    unsigned int own_queued;      /* the same for SQEs of the loop itself */
-    unsigned int *no_array;       /* stands for the index array that the kernel was told to do without */
-} AioUring;
 
 typedef struct SetupFlag {
     unsigned int aio, setup;
@@ -93,7 +82,8 @@ static unsigned int wanted_flags(const AioContext *ctx)
     unsigned int want = ctx->uring_want;
 
     if (want & AIO_URING_AUTO) {
-        want = AIO_URING_COOP_TASKRUN | AIO_URING_NO_SQARRAY | AIO_URING_REGISTERED_RING;
+        want &= AIO_URING_REGISTERED;
+        want |= AIO_URING_COOP_TASKRUN | AIO_URING_NO_SQARRAY | AIO_URING_REGISTERED_RING;
         /* The main thread may fork and go on in the child, which is another issuer. */
         if (!ctx->is_main) {
             want |= AIO_URING_SINGLE_ISSUER | AIO_URING_DEFER_TASKRUN;
@@ -184,6 +174,7 @@ struct io_uring *aio_uring_get(AioContext *ctx, Error **errp)
     }
     ctx->uring = u;
     atomic_store_explicit(&ctx->uring_flags, got, memory_order_relaxed);
+    aio_uring_tables_init(ctx);
     if (ctx->monitor != AIO_MONITOR_IO_URING) {
         aio_set_fd_handler(ctx, u->ring.ring_fd, ring_readable, NULL, NULL, NULL, ctx);
     }
@@ -200,6 +191,7 @@ void aio_uring_destroy(AioContext *ctx)
     AioUring *u = ctx->uring;
 
     if (u) {
+        aio_uring_tables_destroy(ctx);
         ctx->uring = NULL;
         io_uring_queue_exit(&u->ring);
         g_free(u->no_array);
@@ -389,7 +381,7 @@ unsigned int aio_uring_reap(AioContext *ctx)
         uintptr_t data = cqe->user_data;
         int32_t res = cqe->res;
         uint32_t flags = cqe->flags;
-        AioCompletion *c = (AioCompletion *)(data & ~AIO_COMPLETION_OWN);
+        AioCompletion *c = (AioCompletion *)(data & ~AIO_COMPLETION_BITS);
 
         io_uring_cq_advance(&u->ring, 1);
         if (!c) {
@@ -398,6 +390,9 @@ unsigned int aio_uring_reap(AioContext *ctx)
         if (!(data & AIO_COMPLETION_OWN)) {
             u->in_flight -= !(flags & IORING_CQE_F_MORE);
             requests++;
+            if (G_UNLIKELY(data & AIO_COMPLETION_REGISTERED)) {
+                aio_uring_registered_done(ctx);
+            }
         }
         c->fn(c, res, flags);
     }
