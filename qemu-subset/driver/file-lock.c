@@ -115,6 +115,14 @@ void file_locks_abort(FileLocks *l, int fd)
     }
 }
 
+void file_locks_drop(const FileLocks *l, int fd)
+{
+    uint32_t used = l->used, unshared = l->unshared;
+
+    release(fd, LOCK_USED_BASE, &used, 0);
+    release(fd, LOCK_UNSHARED_BASE, &unshared, 0);
+}
+
 int file_locks_copy(const FileLocks *l, int fd, Error **errp)
 {
     uint32_t used = 0, unshared = 0;

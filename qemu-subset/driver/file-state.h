@@ -33,6 +33,8 @@ int file_locks_check(FileLocks *l, int fd, uint32_t perm, uint32_t shared, Error
 /* Release what @perm and @shared do not need. */
 void file_locks_commit(FileLocks *l, int fd, uint32_t perm, uint32_t shared);
 void file_locks_abort(FileLocks *l, int fd);
+/* Unlock on the description behind @fd, which is about to be closed, what is held; *@l stays. */
+void file_locks_drop(const FileLocks *l, int fd);
 /* Take what is held on another description of the same file, too. 0 or -errno with @errp set. */
 int file_locks_copy(const FileLocks *l, int fd, Error **errp);
 

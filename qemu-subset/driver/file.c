@@ -180,6 +180,7 @@ static void file_close(BlockNode *node)
     FileState *s = node->state;
 
     if (s->file.fd >= 0) {
+        engine_file_close(&s->file);
         close(s->file.fd);
     }
     g_free(s->filename);
@@ -215,6 +216,7 @@ static int file_open_common(BlockNode *node, const BlockdevOptionsFile *o, bool 
             goto fail;
         }
     }
+    engine_file_open(s->kind, &s->file);
     return 0;
 
 fail:
@@ -372,14 +374,20 @@ static int file_check_perm(BlockNode *node, uint32_t perm, uint32_t shared, Erro
     return 0;
 }
 
-/* Under the number that requests of other threads may be using at this moment; locks come along. */
+/*
+ * Under the number that requests of other threads may be using at this moment. The new description has the locks, too; the old
+ * one gives them up, as a ring may go on using it for a while.
+ */
 static void commit_writing(FileState *s)
 {
+    file_locks_drop(&s->locks, s->file.fd);
     if (TEMP_FAILURE_RETRY(dup3(s->writable_fd, s->file.fd, O_CLOEXEC)) < 0) {
         /* Permissions cannot be refused any more: writes fail, and who next asks for the permission tries again. */
         error_report("Could not make '%s' writable: %s", s->filename, strerror(errno));
+        file_locks_copy(&s->locks, s->file.fd, NULL);
     } else {
         s->file.writable = true;
+        engine_file_changed(&s->file);
     }
     drop_writable_fd(s);
 }

@@ -74,6 +74,23 @@ EngineResult engine_submit(EngineKind kind, EngineRequest *req)
     return ENGINE_QUEUED;
 }
 
+void engine_file_open(EngineKind kind, EngineFile *file)
+{
+    if (kind == ENGINE_IO_URING) {
+        aio_file_open(&file->registration);
+    }
+}
+
+void engine_file_changed(EngineFile *file)
+{
+    aio_file_changed(&file->registration);
+}
+
+void engine_file_close(EngineFile *file)
+{
+    aio_file_close(&file->registration);
+}
+
 static int check_built(EngineKind kind, Error **errp)
 {
     if (!engine_built(kind)) {

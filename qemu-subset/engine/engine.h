@@ -3,7 +3,7 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
-#include "loop/aio.h"
+#include "loop/registration.h"
 #include "loop/worker-pool.h"
 
 #include <sys/uio.h>
@@ -42,6 +42,7 @@ typedef struct EngineFile {
      * a second flush would succeed though the data is lost. So all later ones fail like the first.
      */
     _Atomic int lost_writes;
+    AioFile registration; /* zero, unless engine_file_open() was called */
 } EngineFile;
 
 typedef struct EngineRequest EngineRequest;
@@ -85,6 +86,15 @@ typedef enum EngineResult {
 
 /* Submit @req with the engine @kind in the current thread's context. */
 EngineResult engine_submit(EngineKind kind, EngineRequest *req);
+
+/*
+ * An engine may keep a file registered with the kernel, beyond close(2). Tell it when @file has been opened for it; when
+ * another open file has taken its descriptor's place (requests may be in flight); and before it is closed, with nothing in
+ * flight, from a thread with a context, which is polled. Without the first, the file is never registered.
+ */
+void engine_file_open(EngineKind kind, EngineFile *file);
+void engine_file_changed(EngineFile *file);
+void engine_file_close(EngineFile *file);
 
 /*
  * Make the engine's state for @ctx ready (home). 0, or -errno with @errp set: not built, refused by the kernel, limits.

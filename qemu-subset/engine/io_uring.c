@@ -60,15 +60,71 @@ static bool goes_to_worker(EngineFile *file)
     return known == ENGINE_NOWAIT_NO;
 }
 
+/* What of a batch goes over registered memory and files. */
+typedef struct Registered {
+    unsigned int flags; /* AIO_URING_REGISTERED_* in force */
+    unsigned int buffers, files;
+} Registered;
+
+static bool use_file(AioContext *ctx, struct io_uring_sqe *sqe, const EngineFile *file)
+{
+    int index = aio_uring_file_index(ctx, &file->registration, file->fd);
+
+    if (index < 0) {
+        return false;
+    }
+    sqe->fd = index;
+    sqe->flags |= IOSQE_FIXED_FILE;
+    return true;
+}
+
+static bool use_buffer(AioContext *ctx, struct io_uring_sqe *sqe)
+{
+    bool read = sqe->opcode == IORING_OP_READ;
+    int index = -1;
+
+    if (read || sqe->opcode == IORING_OP_WRITE) {
+        index = aio_uring_buffer_index(ctx, (const void *)(uintptr_t)sqe->addr, sqe->len);
+    }
+    if (index < 0) {
+        return false;
+    }
+    sqe->opcode = read ? IORING_OP_READ_FIXED : IORING_OP_WRITE_FIXED;
+    sqe->buf_index = (uint16_t)index;
+    return true;
+}
+
+static void use_registered(AioContext *ctx, struct io_uring_sqe *sqe, const EngineFile *file, Registered *r)
+{
+    bool in_file = (r->flags & AIO_URING_REGISTERED_FILES) && use_file(ctx, sqe, file);
+    bool in_buffer = (r->flags & AIO_URING_REGISTERED_BUFFERS) && use_buffer(ctx, sqe);
+
+    r->files += in_file;
+    r->buffers += in_buffer;
+    if (in_file || in_buffer) {
+        aio_uring_uses_registered(ctx, sqe);
+    }
+}
+
+static void count_registered(AioContext *ctx, const Registered *r)
+{
+    if (r->flags) {
+        aio_stat_add(&aio_context_stats(ctx)->buffer_requests, r->buffers);
+        aio_stat_add(&aio_context_stats(ctx)->file_requests, r->files);
+    }
+}
+
 static int uring_hand_over(Batch *b, unsigned int n)
 {
     AioContext *ctx = b->source.ctx;
+    Registered registered = {0};
     unsigned int i;
 
     /* What an earlier call could not submit goes first and alone: together the two might exceed the limit. */
     if (aio_uring_requests_queued(ctx) && (aio_uring_submit(ctx) < 0 || aio_uring_requests_queued(ctx))) {
         return -EAGAIN;
     }
+    registered.flags = aio_uring_registered(ctx);
     for (i = 0; i < n; i++) {
         EngineRequest *req = request_of(b->queue.first);
         struct io_uring_sqe *sqe = aio_uring_sqe(ctx, &req->completion);
@@ -81,11 +137,15 @@ static int uring_hand_over(Batch *b, unsigned int n)
         if (req->op != ENGINE_FLUSH && goes_to_worker(req->file)) {
             sqe->flags |= IOSQE_ASYNC;
         }
+        if (registered.flags) {
+            use_registered(ctx, sqe, req->file, &registered);
+        }
         batch_pop(b);
     }
     if (!i) {
         return -EAGAIN;
     }
+    count_registered(ctx, &registered);
     /* Entries that the kernel does not take now stay in the ring, and the loop submits them when it waits. */
     if (b->section_ends && !b->queued) {
         aio_uring_submit_soon(ctx);
@@ -102,7 +162,12 @@ static unsigned int uring_space(Batch *b)
 
 static int uring_prepare(AioContext *ctx, Error **errp)
 {
-    return aio_uring_get(ctx, errp) ? 0 : -ENOSYS;
+    if (!aio_uring_get(ctx, errp)) {
+        return -ENOSYS;
+    }
+    /* Now rather than with the first request: it may take a while, and warn. */
+    aio_uring_registered(ctx);
+    return 0;
 }
 
 static int uring_probe(Error **errp)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Guest RAM: the ranges, and bounded copies for device DMA. */
 #include "guest/memory.h"
+#include "loop/registration.h"
 
 #include <string.h>
 
@@ -9,12 +10,18 @@ GuestRamRange guest_ram[GUEST_RAM_RANGES];
 void guest_ram_set(const GuestRamRange *ranges, unsigned int n)
 {
     g_assert(n <= GUEST_RAM_RANGES);
+    for (unsigned int i = 0; i < GUEST_RAM_RANGES; i++) {
+        if (guest_ram[i].size) {
+            aio_memory_remove(guest_ram[i].host);
+        }
+    }
     memset(guest_ram, 0, sizeof(guest_ram));
     for (unsigned int i = 0; i < n; i++) {
         /* A range that ended at 2^64 or touched the next would break the arithmetic of lookups. */
         g_assert(ranges[i].base + ranges[i].size > ranges[i].base);
         g_assert(i == 0 || ranges[i - 1].base + ranges[i - 1].size < ranges[i].base);
         guest_ram[i] = ranges[i];
+        aio_memory_add(ranges[i].host, ranges[i].size);
     }
 }
 

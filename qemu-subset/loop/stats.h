@@ -35,6 +35,8 @@ typedef struct AioStats {
     AioCounter submit_calls;  /* io_submit or io_uring_enter calls that carried requests, or pool hand-overs */
     AioCounter requests;      /* requests that they carried */
     AioCounter batch_max;     /* largest batch */
+    AioCounter buffer_requests; /* of the requests, those that used a registered buffer */
+    AioCounter file_requests;   /* ... and a registered file */
     AioCounter reaps;         /* times completions were taken */
     AioCounter completions;   /* and how many */
     AioCounter batch_histogram[AIO_HISTOGRAM];

@@ -160,7 +160,7 @@ static void case_batch_two_nodes(Env *env)
 {
     AioStats *stats = aio_context_stats(env->ctx);
     autofree uint8_t *buf = env_buffer(4096);
-    EngineFile other = env->file;
+    EngineFile other = env_other_file(env, env->file.fd);
     Req r[40];
 
     grow_file(env);

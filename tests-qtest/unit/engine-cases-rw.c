@@ -153,24 +153,23 @@ static void case_bad_file(Env *env)
     autofree void *buf = env_buffer(4096);
     int fd = env->file.fd;
 
-    env->file.fd = 1023;
+    env_set_fd(env, 1023);
     g_assert_cmpint(env_run(env, ENGINE_READ, 0, buf, 4096, 0), ==, -EBADF);
     g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, buf, 4096, 0), ==, -EBADF);
     g_assert_cmpint(env_run(env, ENGINE_FLUSH, 0, NULL, 0, 0), ==, -EBADF);
     g_assert_cmpint(env_run(env, ENGINE_TRUNCATE, 0, NULL, 0, 0), ==, -EBADF);
     g_assert_cmpint(env_run(env, ENGINE_DISCARD, 0, NULL, 4096, 0), ==, -EBADF);
-    env->file.fd = fd;
+    env_set_fd(env, fd);
 }
 
 /* A request that the kernel refuses in the middle of a batch takes nothing else with it. */
 static void case_bad_file_among_good(Env *env)
 {
-    EngineFile bad = env->file;
+    EngineFile bad = env_other_file(env, 1023);
     autofree void *buf = env_buffer(4096);
     Req r[24];
 
     grow_file(env);
-    bad.fd = 1023;
     aio_plug(env->ctx);
     for (size_t i = 0; i < G_N_ELEMENTS(r); i++) {
         req_init(&r[i], env, ENGINE_READ, i * 4096, buf, 4096);
@@ -200,13 +199,13 @@ static void case_no_space(Env *env)
         rmdir(dir);
         return;
     }
-    env->file.fd = open(path, O_RDWR | O_CREAT | (env->file.direct ? O_DIRECT : 0), 0600);
+    env_set_fd(env, open(path, O_RDWR | O_CREAT | (env->file.direct ? O_DIRECT : 0), 0600));
     g_assert_cmpint(env->file.fd, >=, 0);
     g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, buf, 32768, 0), ==, 0);
     g_assert_cmpint(env_run(env, ENGINE_WRITE, 16384, buf, 1 << 20, 0), ==, -ENOSPC);
     g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, buf, 32768, 0), ==, 0);
     close(env->file.fd);
-    env->file.fd = fd;
+    env_set_fd(env, fd);
     umount2(dir, MNT_DETACH);
     rmdir(dir);
 }
@@ -335,7 +334,7 @@ static void case_uring_async(Env *env)
         memset(sq->sqes, 0, sq->ring_entries * sizeof(sq->sqes[0]));
         g_assert_cmpint(env_run(env, ENGINE_READ, 0, buf, 4096, 0), ==, 0);
         for (unsigned int e = 0; e < sq->ring_entries; e++) {
-            if (sq->sqes[e].opcode == IORING_OP_READ) {
+            if (sq->sqes[e].opcode == IORING_OP_READ || sq->sqes[e].opcode == IORING_OP_READ_FIXED) {
                 g_assert_cmpuint(sq->sqes[e].flags & IOSQE_ASYNC, ==, wanted[i].flag);
                 seen = true;
             }

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Cases of the io_uring engine alone. */
+/* Cases of the io_uring engine alone: what it shares with its monitor, and registered memory and files. */
 #include "unit/engine-cases.h"
 #include "loop/kernel-queue-int.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <liburing.h>
+#include <string.h>
+
+enum { PAGE = 4096 };
 
 /* --- SQEs of the loop itself beside requests --- */
 
@@ -45,5 +50,219 @@ static void case_own_sqes(Env *env)
 
 const EngineCase engine_cases_uring[] = {
     {"submit/own-sqes-are-no-requests", case_own_sqes, .all_monitors = true},
+    {NULL},
+};
+
+/* --- Registered memory and files --- */
+
+typedef struct Counts {
+    uint64_t buffers, files;
+} Counts;
+
+static Counts counts(const Env *env)
+{
+    const AioStats *s = aio_context_stats(env->ctx);
+
+    return (Counts){aio_stat_get(&s->buffer_requests), aio_stat_get(&s->file_requests)};
+}
+
+/* Run @op; expect that it used a registered buffer or not, a registered file or not. */
+static void expect(Env *env, EngineOp op, void *buf, size_t bytes, bool buffer, bool file)
+{
+    Counts before = counts(env), after;
+
+    g_assert_cmpint(env_run(env, op, 0, buf, bytes, 0), ==, 0);
+    after = counts(env);
+    g_assert_cmpuint(after.buffers - before.buffers, ==, buffer);
+    g_assert_cmpuint(after.files - before.files, ==, file);
+}
+
+static void set_registered(Env *env, unsigned int flags)
+{
+    g_assert_true(aio_context_set_uring_registered(env->ctx, flags, &error_abort));
+    g_assert_cmphex(aio_context_uring_flags(env->ctx) & AIO_URING_REGISTERED, ==, flags);
+}
+
+static void case_counted(Env *env)
+{
+    autofree uint8_t *in = env_buffer(2 * PAGE);
+    void *out = NULL;
+    struct iovec iov[2] = {{in, PAGE}, {in + PAGE, PAGE}};
+    Counts before, after;
+    Req r;
+
+    grow_file(env);
+    g_assert_cmpint(posix_memalign(&out, PAGE, PAGE), ==, 0);
+    memset(out, 1, PAGE);
+    expect(env, ENGINE_WRITE, in, 2 * PAGE, true, true);
+    expect(env, ENGINE_READ, in + PAGE, PAGE, true, true);
+    expect(env, ENGINE_WRITE, out, PAGE, false, true);
+    expect(env, ENGINE_READ, out, PAGE, false, true);
+    expect(env, ENGINE_FLUSH, NULL, 0, false, true);
+    before = counts(env);
+    req_init_iov(&r, env, ENGINE_READ, 0, iov, 2);
+    g_assert_cmpint(req_run(&r), ==, 0);
+    after = counts(env);
+    g_assert_cmpuint(after.buffers, ==, before.buffers);
+    g_assert_cmpuint(after.files, ==, before.files + 1);
+    free(out);
+}
+
+static void case_switched(Env *env)
+{
+    autofree uint8_t *buf = env_buffer(PAGE);
+
+    grow_file(env);
+    expect(env, ENGINE_READ, buf, PAGE, true, true);
+    set_registered(env, AIO_URING_REGISTERED_FILES);
+    expect(env, ENGINE_READ, buf, PAGE, false, true);
+    set_registered(env, AIO_URING_REGISTERED_BUFFERS);
+    expect(env, ENGINE_READ, buf, PAGE, true, false);
+    set_registered(env, 0);
+    expect(env, ENGINE_READ, buf, PAGE, false, false);
+    set_registered(env, AIO_URING_REGISTERED);
+    expect(env, ENGINE_READ, buf, PAGE, true, true);
+}
+
+/* Each page of the file holds its own pattern; reads of all of them, many at a time, while the switches turn. */
+static void case_switched_in_flight(Env *env)
+{
+    enum { PAGES = 64, ROUNDS = 64 };
+    autofree uint8_t *want = env_buffer(PAGES * PAGE), *buf = env_buffer(PAGES * PAGE);
+    static Req r[PAGES];
+
+    env_fill(want, PAGES * PAGE, 3);
+    g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, want, PAGES * PAGE, 0), ==, 0);
+    for (unsigned int round = 0; round < ROUNDS; round++) {
+        memset(buf, 0xee, PAGES * PAGE);
+        for (int i = 0; i < PAGES; i++) {
+            req_init(&r[i], env, ENGINE_READ, (uint64_t)i * PAGE, buf + i * PAGE, PAGE);
+            req_submit(&r[i]);
+            if (i % 16 == 0) {
+                fault_partial(round % 3); /* some stay in the queue */
+                aio_plug(env->ctx);
+            } else if (i % 16 == 15) {
+                aio_unplug(env->ctx);
+                g_assert_true(aio_context_set_uring_registered(
+                    env->ctx, ((round + (unsigned int)i / 16) % 4) * AIO_URING_REGISTERED_FILES, &error_abort));
+            }
+        }
+        env_wait(env);
+        g_assert_cmpmem(buf, PAGES * PAGE, want, PAGES * PAGE);
+        for (int i = 0; i < PAGES; i++) {
+            g_assert_cmpint(r[i].er.ret, ==, 0);
+        }
+    }
+    fault_reset();
+}
+
+/* The descriptor stands for another file: what the ring has registered is the old one. */
+static void case_file_changed(Env *env)
+{
+    g_autofree char *path = g_strdup_printf("%s/qemu-subset-engine-XXXXXX", env->cfg->dir);
+    autofree uint8_t *buf = env_buffer(PAGE);
+    int other = mkostemp(path, env->cfg->direct ? O_DIRECT : 0);
+
+    unlink(path);
+    g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, buf, PAGE, 0), ==, 0);
+    g_assert_cmpint(dup3(other, env->file.fd, O_CLOEXEC), ==, env->file.fd);
+    engine_file_changed(&env->file);
+    /* It is empty. */
+    expect(env, ENGINE_READ, buf, PAGE, true, true);
+    g_assert_cmpint(buf[0], ==, 0);
+    close(other);
+}
+
+/* The memory goes and comes, at the same address, with requests before and after. */
+static void case_memory_changed(Env *env)
+{
+    enum { ROUNDS = 8 };
+    autofree uint8_t *out = env_buffer(PAGE);
+    void *p = NULL;
+
+    g_assert_cmpint(posix_memalign(&p, PAGE, PAGE), ==, 0);
+    for (unsigned int i = 0; i < ROUNDS; i++) {
+        env_fill(out, PAGE, i);
+        expect(env, ENGINE_WRITE, out, PAGE, true, true);
+        expect(env, ENGINE_READ, p, PAGE, false, true);
+        aio_memory_add(p, PAGE);
+        memset(p, 0, PAGE);
+        expect(env, ENGINE_READ, p, PAGE, true, true);
+        g_assert_cmpmem(p, PAGE, out, PAGE);
+        aio_memory_remove(p);
+    }
+    free(p);
+}
+
+/* A piece before those in use goes, so that their slots are others; what is in flight keeps its own. */
+static void case_memory_changed_in_flight(Env *env)
+{
+    enum { PAGES = 64, ROUNDS = 16 };
+    autofree uint8_t *want = env_buffer(PAGES * PAGE);
+    void *first = NULL, *second = NULL;
+    static Req r[PAGES];
+
+    g_assert_cmpint(posix_memalign(&first, PAGE, PAGE), ==, 0);
+    g_assert_cmpint(posix_memalign(&second, PAGE, PAGES * PAGE), ==, 0);
+    env_fill(want, PAGES * PAGE, 3);
+    g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, want, PAGES * PAGE, 0), ==, 0);
+    for (unsigned int round = 0; round < ROUNDS; round++) {
+        Counts before = counts(env), after;
+
+        aio_memory_add(first, PAGE);
+        aio_memory_add(second, PAGES * PAGE);
+        memset(second, 0xee, PAGES * PAGE);
+        for (int i = 0; i < PAGES; i++) {
+            if (i == PAGES / 2) {
+                aio_memory_remove(first);
+            }
+            req_init(&r[i], env, ENGINE_READ, (uint64_t)i * PAGE, (uint8_t *)second + i * PAGE, PAGE);
+            req_submit(&r[i]);
+        }
+        env_wait(env);
+        g_assert_cmpmem(second, PAGES * PAGE, want, PAGES * PAGE);
+        after = counts(env);
+        g_assert_cmpuint(after.buffers - before.buffers, >=, PAGES / 2);
+        aio_memory_remove(second);
+    }
+    free(first);
+    free(second);
+}
+
+/* Whichever call the kernel refuses: requests do without, and all is well once it is asked again. */
+static void case_refused(Env *env)
+{
+    static const int errs[] = {ENOMEM, EINVAL};
+    autofree uint8_t *buf = env_buffer(PAGE);
+
+    grow_file(env);
+    for (size_t e = 0; e < G_N_ELEMENTS(errs); e++) {
+        for (unsigned int nth = 0; nth < 6; nth++) {
+            g_autoptr(Error) err = NULL;
+            bool ok;
+
+            set_registered(env, 0);
+            fault_reset();
+            fault_set(FAULT_URING_TABLES, nth, FAULT_ALWAYS, errs[e]);
+            ok = aio_context_set_uring_registered(env->ctx, AIO_URING_REGISTERED, &err);
+            g_assert_true(ok == !err);
+            g_assert_cmpint(env_run(env, ENGINE_WRITE, 0, buf, PAGE, 0), ==, 0);
+            g_assert_cmpint(env_run(env, ENGINE_READ, 0, buf, PAGE, 0), ==, 0);
+            fault_reset();
+            set_registered(env, AIO_URING_REGISTERED);
+            engine_file_changed(&env->file);
+            expect(env, ENGINE_READ, buf, PAGE, true, true);
+        }
+    }
+}
+
+const EngineCase engine_cases_registered[] = {
+    {"registered/used-where-possible-and-counted", case_counted, .all_monitors = true},
+    {"registered/switched-at-run-time", case_switched, .all_monitors = true},
+    {"registered/switched-with-requests-in-flight", case_switched_in_flight, .all_monitors = true},
+    {"registered/file-behind-descriptor-changes", case_file_changed},
+    {"registered/memory-changes", case_memory_changed},
+    {"registered/memory-changes-with-requests-in-flight", case_memory_changed_in_flight, .all_monitors = true},
+    {"registered/refused-by-the-kernel", case_refused},
     {NULL},
 };

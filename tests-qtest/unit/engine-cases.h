@@ -17,15 +17,15 @@ typedef struct EngineCase {
 } EngineCase;
 
 extern const EngineCase engine_cases_rw[], engine_cases_many[], engine_cases_fault[];
-/* For the io_uring engine only. */
-extern const EngineCase engine_cases_uring[];
+/* For runs of the io_uring engine with everything registered only, and for all runs of it. */
+extern const EngineCase engine_cases_registered[], engine_cases_uring[];
 
-/* For what posix_memalign() gave. */
-#define autofree __attribute__((cleanup(free_cleanup)))
+/* For what env_buffer() gave. */
+#define autofree __attribute__((cleanup(buffer_cleanup)))
 
-static inline void free_cleanup(void *p)
+static inline void buffer_cleanup(void *p)
 {
-    free(*(void **)p);
+    env_buffer_free(*(void **)p);
 }
 
 /* Reads of other cases than end of file stay within the file. */

@@ -8,10 +8,91 @@
 #include <string.h>
 #include <unistd.h>
 
+/* --- Memory: in runs with registered buffers it comes out of one piece, as far as that goes --- */
+
+enum { ARENA_BYTES = 4 << 20 }; /* half of what a user may lock by default */
+
+static uint8_t *arena; /* in use if a run is registered */
+static size_t arena_used;
+static unsigned int arena_users;
+
+static void arena_open(void)
+{
+    void *p = NULL;
+
+    g_assert_cmpint(posix_memalign(&p, 4096, ARENA_BYTES), ==, 0);
+    arena = p;
+    arena_used = arena_users = 0;
+    aio_memory_add(arena, ARENA_BYTES);
+}
+
+static void arena_close(void)
+{
+    aio_memory_remove(arena);
+    free(arena);
+    arena = NULL;
+}
+
+void *env_buffer(size_t bytes)
+{
+    size_t need = (MAX(bytes, 1) + 4095) / 4096 * 4096;
+    void *p = NULL;
+
+    if (arena && need <= ARENA_BYTES - arena_used) {
+        p = arena + arena_used;
+        arena_used += need;
+        arena_users++;
+    } else {
+        g_assert_cmpint(posix_memalign(&p, 4096, need), ==, 0);
+    }
+    memset(p, 0xee, bytes);
+    return p;
+}
+
+void env_buffer_free(void *p)
+{
+    if (!arena || (uintptr_t)p - (uintptr_t)arena >= ARENA_BYTES) {
+        free(p);
+    } else if (--arena_users == 0) {
+        arena_used = 0;
+    }
+}
+
+/* --- The environment --- */
+
+void env_set_fd(Env *env, int fd)
+{
+    env->file.fd = fd;
+    engine_file_changed(&env->file);
+}
+
+EngineFile env_other_file(const Env *env, int fd)
+{
+    EngineFile other = env->file;
+
+    other.fd = fd;
+    other.registration = (AioFile){0};
+    return other;
+}
+
+/* False: the kernel does not let us, the test is skipped. */
+static bool register_all(Env *env)
+{
+    unsigned int flags = aio_context_uring_flags(env->ctx) & AIO_URING_REGISTERED;
+
+    if (flags != AIO_URING_REGISTERED) {
+        g_test_skip("the kernel refuses to register memory or files");
+        return false;
+    }
+    engine_file_open(env->cfg->kind, &env->file);
+    return true;
+}
+
 Env *env_new(const EnvConfig *cfg, unsigned int max_events)
 {
     AioContextConfig ctx_cfg = {
-        .name = "test", .monitor = cfg->monitor, .max_events = max_events, .uring_flags = AIO_URING_AUTO};
+        .name = "test", .monitor = cfg->monitor, .max_events = max_events,
+        .uring_flags = AIO_URING_AUTO | (cfg->registered ? AIO_URING_REGISTERED : 0)};
     g_autoptr(Error) err = NULL;
     Env *env = g_new0(Env, 1);
 
@@ -29,6 +110,9 @@ Env *env_new(const EnvConfig *cfg, unsigned int max_events)
     env->file.direct = cfg->direct;
     env->file.request_align = cfg->direct ? 4096 : 1;
     env->file.memory_align = cfg->direct ? 4096 : 1;
+    if (cfg->registered) {
+        arena_open();
+    }
     env->ctx = aio_context_new(&ctx_cfg, &err);
     if (!env->ctx) {
         g_test_skip(error_get_pretty(err));
@@ -40,17 +124,25 @@ Env *env_new(const EnvConfig *cfg, unsigned int max_events)
         env_free(env);
         return NULL;
     }
+    if (cfg->registered && !register_all(env)) {
+        env_free(env);
+        return NULL;
+    }
     return env;
 }
 
 void env_free(Env *env)
 {
     g_assert_cmpuint(env->live, ==, 0);
+    engine_file_close(&env->file);
     if (env->ctx) {
         aio_context_shutdown(env->ctx);
         aio_context_unref(env->ctx);
     }
     close(env->file.fd);
+    if (env->cfg->registered) {
+        arena_close();
+    }
     g_free(env->path);
     g_free(env);
 }
@@ -145,15 +237,6 @@ int env_run(Env *env, EngineOp op, uint64_t offset, void *buf, size_t bytes, uns
     req_init(&r, env, op, offset, buf, bytes);
     r.er.flags = (uint8_t)flags;
     return req_run(&r);
-}
-
-void *env_buffer(size_t bytes)
-{
-    void *p = NULL;
-
-    g_assert_cmpint(posix_memalign(&p, 4096, bytes ? bytes : 1), ==, 0);
-    memset(p, 0xee, bytes);
-    return p;
 }
 
 void env_fill(void *buf, size_t bytes, unsigned int seed)

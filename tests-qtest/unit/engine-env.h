@@ -14,6 +14,7 @@ typedef struct EnvConfig {
     const char *dir; /* where the file is made */
     const char *fs;  /* its name in test names */
     bool direct;
+    bool registered; /* with the ring, as far as the kernel can: the file, and what env_buffer() gives */
 } EnvConfig;
 
 typedef struct Env {
@@ -38,6 +39,10 @@ typedef struct Req {
 /* The calling thread gets a context with @max_events (0: default), and an empty file. NULL: skipped, as @cfg cannot be had. */
 Env *env_new(const EnvConfig *cfg, unsigned int max_events);
 void env_free(Env *env);
+/* The file's descriptor is to be @fd from now on. */
+void env_set_fd(Env *env, int fd);
+/* Another file of the same properties. */
+EngineFile env_other_file(const Env *env, int fd);
 
 void req_init(Req *r, Env *env, EngineOp op, uint64_t offset, void *buf, size_t bytes);
 void req_init_iov(Req *r, Env *env, EngineOp op, uint64_t offset, const struct iovec *iov,
@@ -50,8 +55,9 @@ void env_wait(Env *env);
 int req_run(Req *r);
 int env_run(Env *env, EngineOp op, uint64_t offset, void *buf, size_t bytes, unsigned int flags);
 
-/* Memory aligned to 4096 with a pattern that depends on @seed and the position. */
+/* Memory aligned to 4096, all 0xee; and its end. env_fill(): a pattern that depends on @seed and the position. */
 void *env_buffer(size_t bytes);
+void env_buffer_free(void *p);
 void env_fill(void *buf, size_t bytes, unsigned int seed);
 
 #endif

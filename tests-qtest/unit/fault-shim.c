@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* System calls that fail on demand: those of the engines. */
 #include "unit/fault-shim.h"
-#include "loop/kernel-queue.h"
+#include "loop/kernel-queue-int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <libaio.h>
 #include <liburing.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -215,7 +216,8 @@ static void spoil_sqes(struct io_uring *ring)
 
     for (unsigned int i = *sq->khead; i != *sq->ktail; i++) {
         struct io_uring_sqe *sqe = &sq->sqes[i & sq->ring_mask];
-        bool single = sqe->opcode == IORING_OP_READ || sqe->opcode == IORING_OP_WRITE;
+        bool single = sqe->opcode == IORING_OP_READ || sqe->opcode == IORING_OP_WRITE ||
+                      sqe->opcode == IORING_OP_READ_FIXED || sqe->opcode == IORING_OP_WRITE_FIXED;
 
         if (sqe->opcode == IORING_OP_POLL_ADD && !(sqe->len & IORING_POLL_ADD_MULTI) && fault_hit(FAULT_RESULT_POLL)) {
             inject(sqe, faults[FAULT_RESULT_POLL].err);
@@ -252,6 +254,17 @@ int __wrap_io_uring_enter2(unsigned int fd, unsigned int n, unsigned int min, un
         min = 0; /* the kernel does not wait when it has not taken all */
     }
     return __real_io_uring_enter2(fd, n, min, flags, sig, size);
+}
+
+int aio_uring_register_call(int fd, unsigned int opcode, const void *arg, unsigned int n)
+{
+    int ret;
+
+    if (fault_hit(FAULT_URING_TABLES)) {
+        return -faults[FAULT_URING_TABLES].err;
+    }
+    ret = (int)syscall(__NR_io_uring_register, fd, opcode, arg, n);
+    return ret < 0 ? -errno : ret;
 }
 
 bool fault_uring_results(void)

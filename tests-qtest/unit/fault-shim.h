@@ -9,6 +9,7 @@
 typedef enum FaultCall {
     FAULT_IO_SUBMIT,
     FAULT_URING_SUBMIT,
+    FAULT_URING_TABLES, /* io_uring_register() of memory and files */
     FAULT_RESULT_NATIVE, /* the result of a request that io_submit() took; where it is complete on return */
     FAULT_RESULT_URING,  /* the result of a request in the ring */
     FAULT_PREADV2,

@@ -20,7 +20,7 @@ static void run_case(gconstpointer opaque)
     }
 }
 
-static void add_runs(const EngineCase *c, EngineKind kind, AioMonitor monitor)
+static void add_runs(const EngineCase *c, EngineKind kind, AioMonitor monitor, bool registered)
 {
     static const struct {
         const char *dir, *fs;
@@ -32,31 +32,39 @@ static void add_runs(const EngineCase *c, EngineKind kind, AioMonitor monitor)
         g_autofree char *path = NULL;
 
         run->c = c;
-        run->cfg = (EnvConfig){kind, monitor, places[p].dir, places[p].fs, places[p].direct};
-        path = g_strdup_printf("/engine/%s/%s/%s/%s", engine_name(kind), aio_monitor_name(monitor),
-                               places[p].fs, c->name);
+        run->cfg = (EnvConfig){kind, monitor, places[p].dir, places[p].fs, places[p].direct, registered};
+        path = g_strdup_printf("/engine/%s%s/%s/%s/%s", engine_name(kind), registered ? "-registered" : "",
+                               aio_monitor_name(monitor), places[p].fs, c->name);
         g_test_add_data_func_full(path, run, run_case, g_free);
     }
 }
 
-static void add_table(const EngineCase *table, EngineKind kind)
+static void add_table(const EngineCase *table, EngineKind kind, bool registered)
 {
     for (const EngineCase *c = table; c->name; c++) {
-        add_runs(c, kind, AIO_MONITOR_AUTO);
+        add_runs(c, kind, AIO_MONITOR_AUTO, registered);
         for (AioMonitor m = AIO_MONITOR_AUTO + 1; m < AIO_MONITOR__MAX && c->all_monitors; m++) {
-            add_runs(c, kind, m);
+            add_runs(c, kind, m, registered);
         }
     }
+}
+
+static void add_tables(EngineKind kind, bool registered)
+{
+    add_table(engine_cases_rw, kind, registered);
+    add_table(engine_cases_many, kind, registered);
+    add_table(engine_cases_fault, kind, registered);
 }
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     for (EngineKind kind = 0; kind < ENGINE_KINDS; kind++) {
-        add_table(engine_cases_rw, kind);
-        add_table(engine_cases_many, kind);
-        add_table(engine_cases_fault, kind);
+        add_tables(kind, false);
     }
-    add_table(engine_cases_uring, ENGINE_IO_URING);
+    add_table(engine_cases_uring, ENGINE_IO_URING, false);
+    add_tables(ENGINE_IO_URING, true);
+    add_table(engine_cases_uring, ENGINE_IO_URING, true);
+    add_table(engine_cases_registered, ENGINE_IO_URING, true);
     return g_test_run();
 }
