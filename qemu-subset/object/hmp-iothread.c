@@ -130,7 +130,9 @@ static void print_stats(GString *out, const IothreadStats *s)
         {"passes", s->passes}, {"polls", s->polls}, {"polls-success", s->polls_success}, {"sleeps", s->sleeps},
         {"wait-calls", s->wait_calls}, {"control-calls", s->control_calls}, {"notify-sent", s->notify_sent},
         {"notify-reads", s->notify_reads}, {"notify-saved", s->notify_saved}, {"submit-calls", s->submit_calls},
-        {"requests", s->requests}, {"batch-max", s->batch_max}, {"reaps", s->reaps}, {"completions", s->completions},
+        {"requests", s->requests}, {"registered-buffer-requests", s->registered_buffer_requests},
+        {"registered-file-requests", s->registered_file_requests}, {"batch-max", s->batch_max}, {"reaps", s->reaps},
+        {"completions", s->completions},
     };
 
     g_string_append_printf(out, "%s:\n", s->id);

@@ -99,6 +99,8 @@ static IothreadStats *stats_of(IOThread *t)
     out->notify_saved = aio_stat_get(&s->notify_saved);
     out->submit_calls = aio_stat_get(&s->submit_calls);
     out->requests = aio_stat_get(&s->requests);
+    out->registered_buffer_requests = aio_stat_get(&s->buffer_requests);
+    out->registered_file_requests = aio_stat_get(&s->file_requests);
     out->batch_max = aio_stat_get(&s->batch_max);
     out->batch_histogram = histogram(s->batch_histogram);
     out->reaps = aio_stat_get(&s->reaps);

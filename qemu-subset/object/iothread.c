@@ -15,13 +15,13 @@ typedef struct EventLoopBase {
     int64_t aio_max_batch;
     int64_t aio_max_events;
     int64_t thread_pool_min, thread_pool_max;
+    unsigned int uring_flags; /* asked for */
 } EventLoopBase;
 
 struct IOThread {
     EventLoopBase base;
     int64_t poll_max_ns, poll_grow, poll_shrink, poll_weight;
     int monitor; /* AioMonitor asked for */
-    unsigned int uring_flags;
     bool phase_times;
     char *id;
     pthread_t thread;
@@ -142,6 +142,43 @@ static bool set_max_events(Object *obj, const ObjectProperty *p, json_t *value, 
     return true;
 }
 
+/* --- Flags of the loop's io_uring --- */
+
+/* Those in force once the ring exists; what was asked for before. */
+static json_t *get_uring_flags(Object *obj, const ObjectProperty *p, Error **errp)
+{
+    EventLoopBase *b = BASE(obj);
+    g_autofree char *text = uring_flags_to_text(b->ctx ? aio_context_uring_flags(b->ctx) : b->uring_flags);
+
+    return json_string(text);
+}
+
+/* The loop runs with a ring that was made for @made_for: what of @flags belongs to the set-up must be the same. */
+static bool change_uring_flags(AioContext *ctx, unsigned int made_for, unsigned int flags, Error **errp)
+{
+    unsigned int set_up = flags & ~AIO_URING_REGISTERED;
+
+    if (set_up != (made_for & ~AIO_URING_REGISTERED) &&
+        set_up != (aio_context_uring_flags(ctx) & ~AIO_URING_REGISTERED)) {
+        error_setg(errp, "x-io-uring-flags of a running event loop: only registered-files and registered-buffers can change");
+        return false;
+    }
+    return aio_context_set_uring_registered(ctx, flags & AIO_URING_REGISTERED, errp);
+}
+
+static bool set_uring_flags(Object *obj, const ObjectProperty *p, json_t *value, Error **errp)
+{
+    EventLoopBase *b = BASE(obj);
+    unsigned int flags;
+
+    if (!uring_flags_parse(json_string_value(value), &flags, errp) ||
+        (b->ctx && !change_uring_flags(b->ctx, b->uring_flags, flags, errp))) {
+        return false;
+    }
+    b->uring_flags = flags;
+    return true;
+}
+
 #define PARAM(pname, type, member, lo, hi)                                                         \
     {                                                                                              \
         .name = pname, .kind = PROP_INT, .get = get_param, .set = set_param,                       \
@@ -161,6 +198,8 @@ static const ObjectProperty base_properties[] = {
     {.name = "aio-max-events", .kind = PROP_INT, .get = get_param, .set = set_max_events,
      .offset = offsetof(EventLoopBase, aio_max_events), .min = 1, .max = 65536,
      .description = "size of the kernel's AIO context"},
+    {.name = "x-io-uring-flags", .kind = PROP_STRING, .get = get_uring_flags, .set = set_uring_flags,
+     .description = "set-up flags of the loop's io_uring, and registered-files, registered-buffers"},
     {0},
 };
 
@@ -168,6 +207,7 @@ static void base_init(Object *obj)
 {
     BASE(obj)->aio_max_events = 1024;
     BASE(obj)->thread_pool_max = 64;
+    BASE(obj)->uring_flags = AIO_URING_AUTO;
 }
 
 /* --- main-loop --- */
@@ -184,8 +224,12 @@ static bool main_loop_complete(Object *obj, Error **errp)
         return false;
     }
     AioContext *ctx = aio_context_main();
+    if (!change_uring_flags(ctx, AIO_URING_AUTO, b->uring_flags, errp)) {
+        return false;
+    }
     if (b->aio_max_events != aio_context_max_events(ctx) &&
         aio_context_set_max_events(ctx, (unsigned int)b->aio_max_events, errp) < 0) {
+        aio_context_set_uring_registered(ctx, 0, NULL);
         return false;
     }
     b->ctx = aio_context_ref(ctx);
@@ -213,17 +257,6 @@ static bool main_loop_can_be_deleted(Object *obj, Error **errp)
 static const char *const monitor_names[] = {"auto", "poll", "epoll", "io_uring", "linux-aio", NULL};
 _Static_assert(G_N_ELEMENTS(monitor_names) == AIO_MONITOR__MAX + 1, "a name for each AioMonitor");
 
-static const struct {
-    const char *name;
-    unsigned int flag;
-} uring_flag_names[] = {
-    {"single-issuer", AIO_URING_SINGLE_ISSUER},
-    {"coop-taskrun", AIO_URING_COOP_TASKRUN},
-    {"no-sqarray", AIO_URING_NO_SQARRAY},
-    {"defer-taskrun", AIO_URING_DEFER_TASKRUN},
-    {"registered-ring", AIO_URING_REGISTERED_RING},
-};
-
 static bool refuse_running(Object *obj, const ObjectProperty *p, Error **errp)
 {
     if (!BASE(obj)->ctx) {
@@ -244,68 +277,6 @@ static json_t *get_monitor(Object *obj, const ObjectProperty *p, Error **errp)
 static bool set_monitor(Object *obj, const ObjectProperty *p, json_t *value, Error **errp)
 {
     return !refuse_running(obj, p, errp) && object_set_enum(obj, p, value, errp);
-}
-
-/* The flags in force once the ring exists; what was asked for before. */
-static json_t *get_uring_flags(Object *obj, const ObjectProperty *p, Error **errp)
-{
-    AioContext *ctx = BASE(obj)->ctx;
-    unsigned int flags = ctx ? aio_context_uring_flags(ctx) : IOTHREAD(obj)->uring_flags;
-    g_autoptr(GString) list = g_string_new(NULL);
-
-    if (flags & AIO_URING_AUTO) {
-        return json_string("auto");
-    }
-    for (unsigned int i = 0; i < G_N_ELEMENTS(uring_flag_names); i++) {
-        if (flags & uring_flag_names[i].flag) {
-            g_string_append_printf(list, "%s%s", list->len ? ":" : "", uring_flag_names[i].name);
-        }
-    }
-    return json_string(list->len ? list->str : "none");
-}
-
-static bool parse_uring_flags(const char *text, unsigned int *flags, Error **errp)
-{
-    g_auto(GStrv) names = g_strsplit(text, ":", -1);
-
-    *flags = 0;
-    for (char **n = names; *n; n++) {
-        unsigned int i = 0;
-        while (i < G_N_ELEMENTS(uring_flag_names) && strcmp(*n, uring_flag_names[i].name)) {
-            i++;
-        }
-        if (i == G_N_ELEMENTS(uring_flag_names)) {
-            error_setg(errp, "Parameter 'x-io-uring-flags' does not accept value '%s'", *n);
-            error_append_hint(errp, "Use auto, none, or a list of single-issuer, coop-taskrun, no-sqarray, "
-                                    "defer-taskrun, registered-ring separated by ':'.\n");
-            return false;
-        }
-        *flags |= uring_flag_names[i].flag;
-    }
-    return true;
-}
-
-static bool set_uring_flags(Object *obj, const ObjectProperty *p, json_t *value, Error **errp)
-{
-    const char *text = json_string_value(value);
-    unsigned int flags;
-
-    if (refuse_running(obj, p, errp)) {
-        return false;
-    }
-    if (!strcmp(text, "auto")) {
-        flags = AIO_URING_AUTO;
-    } else if (!strcmp(text, "none")) {
-        flags = 0;
-    } else if (!parse_uring_flags(text, &flags, errp)) {
-        return false;
-    }
-    if ((flags & AIO_URING_DEFER_TASKRUN) && !(flags & (AIO_URING_SINGLE_ISSUER | AIO_URING_AUTO))) {
-        error_setg(errp, "x-io-uring-flags: defer-taskrun needs single-issuer");
-        return false;
-    }
-    IOTHREAD(obj)->uring_flags = flags;
-    return true;
 }
 
 static json_t *get_phase_times(Object *obj, const ObjectProperty *p, Error **errp)
@@ -330,8 +301,6 @@ static const ObjectProperty iothread_properties[] = {
     {.name = "x-fdmon", .kind = PROP_ENUM, .get = get_monitor, .set = set_monitor,
      .values = monitor_names, .offset = offsetof(IOThread, monitor),
      .description = "how the loop waits for file descriptors"},
-    {.name = "x-io-uring-flags", .kind = PROP_STRING, .get = get_uring_flags, .set = set_uring_flags,
-     .description = "set-up flags of the io_uring ring"},
     {.name = "x-phase-times", .kind = PROP_BOOL, .get = get_phase_times, .set = set_phase_times,
      .description = "measure the time spent in each phase of the loop"},
     {0},
@@ -353,7 +322,7 @@ static void *iothread_run(void *opaque)
     AioContextConfig cfg = {
         .name = t->id,
         .monitor = (AioMonitor)t->monitor,
-        .uring_flags = t->uring_flags,
+        .uring_flags = t->base.uring_flags,
         .max_events = (unsigned int)t->base.aio_max_events,
     };
 
@@ -417,7 +386,6 @@ static void iothread_init(Object *obj)
     t->poll_grow = AIO_POLL_GROW_DEFAULT;
     t->poll_shrink = AIO_POLL_SHRINK_DEFAULT;
     t->poll_weight = AIO_POLL_WEIGHT_DEFAULT;
-    t->uring_flags = AIO_URING_AUTO;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->cond, NULL);
 }

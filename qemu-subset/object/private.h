@@ -15,6 +15,10 @@ void iothread_register_types(void);
 /* The first complete() up the class chain. True if there is none. */
 bool object_complete(Object *obj, Error **errp);
 
+/* AIO_URING_* as x-io-uring-flags has them, joined by ':'; the text is to be freed. Returns false with @errp set. */
+char *uring_flags_to_text(unsigned int flags);
+bool uring_flags_parse(const char *text, unsigned int *flags, Error **errp);
+
 /* What the loop is doing; read without its help. */
 struct IothreadState *iothread_state(AioContext *ctx);
 

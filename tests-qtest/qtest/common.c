@@ -242,3 +242,39 @@ void assert_no_object(QTest *t)
 
     g_assert_cmpstr(err, ==, "DeviceNotFound: Device '/objects/i0' not found");
 }
+
+bool shim_usable(void)
+{
+    if (!g_getenv("QOS_SYSCALL_SHIM") || !binary_is_ours()) {
+        g_test_skip("needs our own binary and the shim");
+        return false;
+    }
+    return true;
+}
+
+/* Through a link, since LD_PRELOAD is a list that spaces and colons take apart and a build folder may have both. */
+static char *shim_preload(void)
+{
+    static char *link_path;
+    const char *shim = g_getenv("QOS_SYSCALL_SHIM");
+
+    if (!link_path) {
+        link_path = qos_scratch_path("shim");
+        if (symlink(shim, link_path) < 0) {
+            qos_die("%s: %s", link_path, g_strerror(errno));
+        }
+    }
+    return g_strdup_printf("LD_PRELOAD=%s", link_path);
+}
+
+QTest *shim_start(const char *fault, const char *args, char **why)
+{
+    const char *asan = g_getenv("ASAN_OPTIONS");
+    g_autofree char *preload = shim_preload();
+    /* The runtime of a sanitizer insists on being first otherwise. */
+    g_autofree char *options = g_strdup_printf("ASAN_OPTIONS=%s%sverify_asan_link_order=0", asan ? asan : "", asan ? ":" : "");
+    const char *const env[] = {preload, options, fault, NULL};
+    QTestOpts o = {.shared_mib = 32, .env = env};
+
+    return why ? qt_try_start(&o, args, why) : qt_start_opts(&o, args);
+}

@@ -31,6 +31,14 @@ void image_read(const char *path, uint64_t off, void *buf, size_t len);
 /* True if aio=@aio works here with cache.direct=@direct; tells g_test_skip() why otherwise. */
 bool engine_usable(const char *aio, bool direct);
 
+/* The binary is ours, and there is the shim between it and the kernel (syscall-shim.c); skips otherwise. */
+bool shim_usable(void);
+/*
+ * Start it with the shim and 32 MiB of shared RAM; @fault: a variable of the shim as "NAME=VALUE", or NULL. With @why, NULL is
+ * returned for a start that fails, and what it said.
+ */
+QTest *shim_start(const char *fault, const char *args, char **why);
+
 /* The ways to make an object. */
 typedef enum Way { WAY_QMP, WAY_HMP, WAY_CLI, WAY_CLI_JSON, N_WAYS } Way;
 #define WAY_NAMES {"object-add", "object_add", "command-line", "command-line-json"}

@@ -15,45 +15,12 @@ typedef struct Setup {
     char *image, *hold;
 } Setup;
 
-/* One of the shim's variables as "NAME=1", or NULL. */
-static char **shim_env(const char *fault)
-{
-    const char *shim = g_getenv("QOS_SYSCALL_SHIM"), *asan = g_getenv("ASAN_OPTIONS");
-    GPtrArray *env = g_ptr_array_new();
-
-    g_ptr_array_add(env, g_strdup_printf("LD_PRELOAD=%s", shim));
-    /* The runtime of a sanitizer insists on being first otherwise. */
-    g_ptr_array_add(env, g_strdup_printf("ASAN_OPTIONS=%s%sverify_asan_link_order=0", asan ? asan : "", asan ? ":" : ""));
-    if (fault) {
-        g_ptr_array_add(env, g_strdup(fault));
-    }
-    g_ptr_array_add(env, NULL);
-    return (char **)g_ptr_array_free(env, FALSE);
-}
-
-static bool usable(void)
-{
-    if (!g_getenv("QOS_SYSCALL_SHIM") || !binary_is_ours()) {
-        g_test_skip("needs our own binary and the shim");
-        return false;
-    }
-    return true;
-}
-
-static QTest *start_with(const char *fault, const char *args, char **why)
-{
-    g_auto(GStrv) env = shim_env(fault);
-    QTestOpts o = {.shared_mib = 32, .env = (const char *const *)env};
-
-    return why ? qt_try_start(&o, args, why) : qt_start_opts(&o, args);
-}
-
 static bool setup(Setup *s, const char *iothread, const char *aio)
 {
     VblkOpts vo = {.via = VIRTIO_MODERN, .queues = 1};
     g_autofree char *args = NULL, *fault = NULL;
 
-    if (!usable() || !engine_usable(aio, true)) {
+    if (!shim_usable() || !engine_usable(aio, true)) {
         return false;
     }
     s->image = image_new(IMAGE_SIZE);
@@ -63,7 +30,7 @@ static bool setup(Setup *s, const char *iothread, const char *aio)
                            "-blockdev driver=file,node-name=f,filename=%s,aio=%s,cache.direct=on "
                            "-device virtio-blk-pci,drive=f,iothread=io0,addr=4.0",
                            iothread, s->image, aio);
-    s->t = start_with(fault, args, NULL);
+    s->t = shim_start(fault, args, NULL);
     s->b = vblk_new(s->t, &vo);
     s->b->page_aligned = true;
     return true;
@@ -237,10 +204,10 @@ static void test_no_aio(void)
 {
     g_autofree char *why = NULL;
 
-    if (!usable()) {
+    if (!shim_usable()) {
         return;
     }
-    g_assert_null(start_with("QOS_SHIM_NO_AIO=1", "-object iothread,id=io0,x-fdmon=linux-aio", &why));
+    g_assert_null(shim_start("QOS_SHIM_NO_AIO=1", "-object iothread,id=io0,x-fdmon=linux-aio", &why));
     g_assert_nonnull(strstr(why, "Failed to create a Linux AIO context of "));
     g_assert_nonnull(strstr(why, "fs.aio-max-nr = "));
     g_assert_nonnull(strstr(why, "sysctl fs.aio-max-nr="));
@@ -272,17 +239,17 @@ static void test_no_uring(void)
     g_autofree char *is = NULL, *flags = NULL, *why = NULL;
     QTest *t;
 
-    if (!usable()) {
+    if (!shim_usable()) {
         return;
     }
-    t = start_with("QOS_SHIM_NO_URING=1", "-object iothread,id=io0", NULL);
+    t = shim_start("QOS_SHIM_NO_URING=1", "-object iothread,id=io0", NULL);
     is = get_text(t, "x-fdmon");
     flags = get_text(t, "x-io-uring-flags");
     g_assert_cmpstr(is, ==, "epoll");
     g_assert_cmpstr(flags, ==, "none");
     qt_stop(t);
 
-    g_assert_null(start_with("QOS_SHIM_NO_URING=1", "-object iothread,id=io0,x-fdmon=io_uring", &why));
+    g_assert_null(shim_start("QOS_SHIM_NO_URING=1", "-object iothread,id=io0,x-fdmon=io_uring", &why));
     g_assert_nonnull(strstr(why, "Failed to set up an io_uring ring: Operation not permitted"));
 }
 
@@ -313,13 +280,13 @@ static void refuse_flags(const char *list, const char *text)
 
 static void test_bad_flags(void)
 {
-    if (!usable()) {
+    if (!shim_usable()) {
         return;
     }
     refuse_flags("fast", "Parameter 'x-io-uring-flags' does not accept value 'fast'");
     refuse_flags("defer-taskrun", "defer-taskrun needs single-issuer");
-    refuse_flags("registered-files", "does not accept value 'registered-files'");
-    refuse_flags("registered-buffers", "does not accept value 'registered-buffers'");
+    refuse_flags("auto:single-issuer", "auto can be joined by registered-files and registered-buffers only");
+    refuse_flags("registered-buffers:none", "does not accept value 'none'");
 }
 
 /* --- Statistics --- */

@@ -8,11 +8,13 @@
  * QOS_SHIM_HOLD=FILE    requests do not complete while FILE exists
  * QOS_SHIM_NO_AIO=1     io_setup() fails with EAGAIN
  * QOS_SHIM_NO_URING=1   io_uring_setup() fails with EPERM, from a filter in the kernel
+ * QOS_SHIM_MEMLOCK=KIB  no more memory can be locked, whoever we are
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libaio.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -24,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -56,6 +59,23 @@ static void forbid_uring(void)
     }
 }
 
+/* Root is not bound by the limit unless it gives up the capability, too. */
+static void limit_memlock(unsigned long kib)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+    struct rlimit limit;
+
+    if (syscall(SYS_capget, &head, caps) || getrlimit(RLIMIT_MEMLOCK, &limit)) {
+        abort();
+    }
+    caps[CAP_TO_INDEX(CAP_IPC_LOCK)].effective &= ~CAP_TO_MASK(CAP_IPC_LOCK);
+    limit.rlim_cur = kib << 10;
+    if (syscall(SYS_capset, &head, caps) || setrlimit(RLIMIT_MEMLOCK, &limit)) {
+        abort();
+    }
+}
+
 __attribute__((constructor)) static void shim_init(void)
 {
     const char *path = getenv("QOS_SHIM_LOG"), *e = getenv("QOS_SHIM_EAGAIN"), *p = getenv("QOS_SHIM_PARTIAL");
@@ -66,6 +86,9 @@ __attribute__((constructor)) static void shim_init(void)
     hold = getenv("QOS_SHIM_HOLD");
     if (getenv("QOS_SHIM_NO_URING")) {
         forbid_uring();
+    }
+    if (getenv("QOS_SHIM_MEMLOCK")) {
+        limit_memlock(strtoul(getenv("QOS_SHIM_MEMLOCK"), NULL, 10));
     }
 }
 

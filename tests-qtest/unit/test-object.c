@@ -381,6 +381,44 @@ static void test_iothread_monitor(const void *monitor)
     user_creatable_del("i0", &error_abort);
 }
 
+typedef struct FlagsCase {
+    const char *text, *reads, *error;
+} FlagsCase;
+
+static const FlagsCase flags_cases[] = {
+    {"auto", "auto", NULL},
+    {"none", "none", NULL},
+    {"auto:registered-files", "auto:registered-files", NULL},
+    {"registered-buffers:auto:registered-files", "auto:registered-files:registered-buffers", NULL},
+    {"registered-buffers", "registered-buffers", NULL},
+    {"registered-ring:registered-ring", "registered-ring", NULL},
+    {"defer-taskrun:single-issuer", "single-issuer:defer-taskrun", NULL},
+    {"defer-taskrun:registered-files", NULL, "x-io-uring-flags: defer-taskrun needs single-issuer"},
+    {"auto:no-sqarray", NULL, "x-io-uring-flags: auto can be joined by registered-files and registered-buffers only"},
+    {"", NULL, "Parameter 'x-io-uring-flags' does not accept value ''"},
+    {"none:registered-files", NULL, "Parameter 'x-io-uring-flags' does not accept value 'none'"},
+    {"registered-buffer", NULL, "Parameter 'x-io-uring-flags' does not accept value 'registered-buffer'"},
+};
+
+/* Before the loop runs the property reads back what was asked for; a refused value leaves it alone. */
+static void test_uring_flags(void)
+{
+    for (unsigned int i = 0; i < G_N_ELEMENTS(flags_cases); i++) {
+        const FlagsCase *c = &flags_cases[i];
+        Object *obj = object_new("iothread");
+        g_autoptr(json_t) value = json_string(c->text);
+        Error *err = NULL;
+
+        g_assert_true(object_set(obj, "x-io-uring-flags", value, &err) == !c->error);
+        if (c->error) {
+            expect(err, c->error);
+        }
+        g_autoptr(json_t) is = object_get(obj, "x-io-uring-flags", &error_abort);
+        g_assert_cmpstr(json_string_value(is), ==, c->reads ? c->reads : "auto");
+        object_unref(obj);
+    }
+}
+
 static void test_main_loop(void)
 {
     g_autoptr(json_t) options = qjson_parse("{'qom-type': 'main-loop', 'id': 'ml', 'aio-max-batch': 5}", &error_abort);
@@ -430,6 +468,7 @@ int main(int argc, char **argv)
     g_test_add_func("/iothread/runs-in-its-own-thread", test_iothread_runs);
     g_test_add_func("/iothread/parameters-reach-the-loop", test_iothread_params_reach_loop);
     g_test_add_func("/iothread/refused-value-changes-nothing", test_iothread_refused_set);
+    g_test_add_func("/iothread/x-io-uring-flags/text", test_uring_flags);
     g_test_add_func("/main-loop/one-instance-not-deletable", test_main_loop);
     return g_test_run();
 }
