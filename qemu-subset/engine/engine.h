@@ -23,8 +23,6 @@ typedef enum EngineOp {
 #define ENGINE_F_MAY_UNMAP (1u << 1)  /* WRITE_ZEROES may punch a hole */
 #define ENGINE_F_NO_FALLBACK (1u << 2)/* WRITE_ZEROES: -ENOTSUP rather than writing zeroes */
 
-typedef enum EngineNowait { ENGINE_NOWAIT_UNKNOWN, ENGINE_NOWAIT_YES, ENGINE_NOWAIT_NO } EngineNowait;
-
 /* An open file as engines see it; the driver owns it and keeps it unchanged while requests are in flight. */
 typedef struct EngineFile {
     int fd;
@@ -36,7 +34,6 @@ typedef struct EngineFile {
     uint64_t max_batch;      /* of the node; 0: only the loop's limit */
     /* What the file system was found to lack; written by any thread, only ever set. */
     _Atomic bool no_fallocate_zero, no_punch_hole, no_dsync;
-    _Atomic uint8_t nowait; /* EngineNowait: found out by the io_uring engine with the first request */
     /*
      * Positive errno of a flush that failed without O_DIRECT, never cleared: the kernel then counts the pages as clean and
      * a second flush would succeed though the data is lost. So all later ones fail like the first.

@@ -41,25 +41,6 @@ static void fill_sqe(struct io_uring_sqe *sqe, EngineRequest *req)
     sqe->user_data = user_data;
 }
 
-/*
- * Whether the kernel can try a request of @file without blocking (FMODE_NOWAIT). If not (tmpfs, for one), it finds that out
- * for each request and then gives it to a worker; IOSQE_ASYNC spares it the attempt. preadv2(2): EOPNOTSUPP comes before any
- * other check of the request, and RWF_NOWAIT never blocks.
- */
-static bool goes_to_worker(EngineFile *file)
-{
-    EngineNowait known = atomic_load_explicit(&file->nowait, memory_order_relaxed);
-
-    if (G_UNLIKELY(known == ENGINE_NOWAIT_UNKNOWN)) {
-        char byte;
-        struct iovec iov = {&byte, 1};
-
-        known = preadv2(file->fd, &iov, 1, 0, RWF_NOWAIT) < 0 && errno == EOPNOTSUPP ? ENGINE_NOWAIT_NO : ENGINE_NOWAIT_YES;
-        atomic_store_explicit(&file->nowait, known, memory_order_relaxed);
-    }
-    return known == ENGINE_NOWAIT_NO;
-}
-
 /* What of a batch goes over registered memory and files. */
 typedef struct Registered {
     unsigned int flags; /* AIO_URING_REGISTERED_* in force */
@@ -134,9 +115,6 @@ static int uring_hand_over(Batch *b, unsigned int n)
         }
         req->completion.fn = uring_completed;
         fill_sqe(sqe, req);
-        if (req->op != ENGINE_FLUSH && goes_to_worker(req->file)) {
-            sqe->flags |= IOSQE_ASYNC;
-        }
         if (registered.flags) {
             use_registered(ctx, sqe, req->file, &registered);
         }

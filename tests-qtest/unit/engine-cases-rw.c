@@ -308,45 +308,9 @@ static void case_truncate(Env *env)
     g_assert_cmpuint(file_size(env), ==, 4096);
 }
 
-/* What the kernel cannot try without a worker anyway is not tried. */
-static void case_uring_async(Env *env)
-{
-    static const struct {
-        EngineNowait nowait;
-        unsigned int flag;
-    } wanted[] = {{ENGINE_NOWAIT_NO, IOSQE_ASYNC}, {ENGINE_NOWAIT_YES, 0}};
-    autofree void *buf = env_buffer(4096);
-    struct io_uring_sq *sq;
-
-    if (env->cfg->kind != ENGINE_IO_URING) {
-        g_test_skip("not io_uring");
-        return;
-    }
-    grow_file(env);
-    g_assert_cmpint(env_run(env, ENGINE_READ, 0, buf, 4096, 0), ==, 0);
-    g_assert_cmpint(env->file.nowait, !=, ENGINE_NOWAIT_UNKNOWN);
-    sq = &aio_uring_get(env->ctx, &error_abort)->sq;
-    for (size_t i = 0; i < G_N_ELEMENTS(wanted); i++) {
-        bool seen = false;
-
-        env->file.nowait = wanted[i].nowait;
-        /* Entries stay in memory after the kernel has taken them. */
-        memset(sq->sqes, 0, sq->ring_entries * sizeof(sq->sqes[0]));
-        g_assert_cmpint(env_run(env, ENGINE_READ, 0, buf, 4096, 0), ==, 0);
-        for (unsigned int e = 0; e < sq->ring_entries; e++) {
-            if (sq->sqes[e].opcode == IORING_OP_READ || sq->sqes[e].opcode == IORING_OP_READ_FIXED) {
-                g_assert_cmpuint(sq->sqes[e].flags & IOSQE_ASYNC, ==, wanted[i].flag);
-                seen = true;
-            }
-        }
-        g_assert_true(seen);
-    }
-}
-
 const EngineCase engine_cases_rw[] = {
     {"rw/sizes-come-back", case_sizes},
     {"rw/1-to-1024-elements-come-back", case_vectors},
-    {"rw/io_uring-does-not-try-in-vain", case_uring_async},
     {"rw/bad-vectors-and-ranges-are-refused", case_bad_vectors},
     {"rw/end-of-file-reads-zeroes", case_eof},
     {"rw/misaligned-is-refused-with-o-direct", case_misaligned},
