@@ -380,11 +380,15 @@ static int file_check_perm(BlockNode *node, uint32_t perm, uint32_t shared, Erro
  */
 static void commit_writing(FileState *s)
 {
+    Error *err = NULL;
+
     file_locks_drop(&s->locks, s->file.fd);
     if (TEMP_FAILURE_RETRY(dup3(s->writable_fd, s->file.fd, O_CLOEXEC)) < 0) {
         /* Permissions cannot be refused any more: writes fail, and who next asks for the permission tries again. */
         error_report("Could not make '%s' writable: %s", s->filename, strerror(errno));
-        file_locks_copy(&s->locks, s->file.fd, NULL);
+        if (file_locks_copy(&s->locks, s->file.fd, &err) < 0) {
+            error_report_err(err);
+        }
     } else {
         s->file.writable = true;
         engine_file_changed(&s->file);

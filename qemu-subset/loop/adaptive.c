@@ -51,7 +51,10 @@ int64_t aio_poll_next(int64_t poll_ns, int64_t longest, const AioPollParams *p)
     return poll_ns;
 }
 
-/* After a wait that polling could have caught or, @caught being false, not. The rule shrinks the time until it is below poll-shrink. */
+/*
+ * After a wait that polling could have caught or, @caught being false, not. The rule shrinks the time until it is below
+ * poll-shrink.
+ */
 static void probe(AioContext *ctx, bool caught)
 {
     ctx->poll_pays = caught;

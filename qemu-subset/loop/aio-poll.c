@@ -251,6 +251,7 @@ bool aio_poll(AioContext *ctx, bool blocking)
     aio_sources_flush(ctx);
 
     block_ns = pass_wait(ctx, blocking, &now);
+    ctx->last_ns = now;
 
     /* Everything that the callbacks of one pass submit goes out together. */
     aio_plug(ctx);
@@ -259,7 +260,6 @@ bool aio_poll(AioContext *ctx, bool blocking)
     enter_phase(ctx, AIO_PHASE_HANDLERS);
     progress |= aio_handlers_dispatch(ctx);
     aio_notifier_clear(ctx);
-    ctx->last_ns = now;
     if (ctx->poll.max_ns) {
         aio_adaptive_account(ctx, block_ns, now);
     }

@@ -392,7 +392,7 @@ static int waits_until_probe(AioContext *ctx)
 
     while (ctx->poll_ns <= 1) {
         too_long(ctx);
-        n++;
+        g_assert_cmpint(++n, <=, 1024);
     }
     g_assert_cmpint(ctx->poll_ns, ==, ctx->poll.max_ns);
     return n;
@@ -423,7 +423,8 @@ static void case_probe_that_catches_stays(AioContext *ctx)
     g_assert_cmpint(ctx->poll_ns, ==, 500000);
     g_assert_true(ctx->poll_pays);
     /* The rule lets the time shrink to next to nothing, and then the next try comes as soon as the first. */
-    while (ctx->poll_ns > 1) {
+    for (int i = 0; ctx->poll_ns > 1; i++) {
+        g_assert_cmpint(i, <, 100);
         too_long(ctx);
     }
     g_assert_false(ctx->poll_pays);
@@ -449,6 +450,71 @@ static void case_polls_as_long_as_sleep_costs(AioContext *ctx)
     }
     g_assert_cmpuint(aio_stat_get(&s->polls_success), >, polls);
     ring_close(ctx, &r);
+}
+
+/* Where polling catches nothing, the floor does not hold: it lasts as the rule says. */
+static void case_in_vain_is_not_prolonged(AioContext *ctx)
+{
+    AioStats *s = aio_context_stats(ctx);
+    uint64_t polls;
+    Ring r;
+
+    set_poll(ctx, 1000000000);
+    ring_open(ctx, &r);
+    join(ctx, &r);
+    polls = aio_stat_get(&s->polls_success);
+    ctx->poll_pays = false;
+    ctx->poll_ns = 1;
+    r.find_after = r.asked + 50;
+    r.mute = true;
+    g_assert_true(aio_poll(ctx, true));
+    g_assert_cmpint(r.ended, ==, 1);
+    g_assert_cmpuint(aio_stat_get(&s->polls_success), ==, polls);
+    ring_close(ctx, &r);
+}
+
+/* --- The clock of a pass --- */
+
+typedef struct Readings {
+    AioContext *ctx;
+    int64_t first, second;
+} Readings;
+
+static void let_time_pass(void)
+{
+    int64_t start = aio_now_ns();
+
+    while (aio_now_ns() == start) {
+    }
+}
+
+static void read_twice(void *opaque)
+{
+    Readings *r = opaque;
+
+    r->first = aio_pass_ns(r->ctx);
+    let_time_pass();
+    r->second = aio_pass_ns(r->ctx);
+}
+
+static void case_one_clock_read_a_pass(AioContext *ctx)
+{
+    Readings a = {.ctx = ctx}, b = {.ctx = ctx};
+    int64_t before = aio_now_ns();
+
+    aio_bh_schedule_oneshot(ctx, read_twice, &a);
+    g_assert_true(aio_poll(ctx, false));
+    g_assert_cmpint(a.first, >=, before);
+    g_assert_cmpint(a.second, ==, a.first);
+    let_time_pass();
+    aio_bh_schedule_oneshot(ctx, read_twice, &b);
+    g_assert_true(aio_poll(ctx, false));
+    g_assert_cmpint(b.first, >, a.first);
+    g_assert_cmpint(b.second, ==, b.first);
+    /* Outside there is no pass to last: each reading is a new one. */
+    read_twice(&a);
+    g_assert_cmpint(a.first, >, b.first);
+    g_assert_cmpint(a.second, >, a.first);
 }
 
 static void test_main_never_polls(void)
@@ -483,6 +549,8 @@ static const LoopCaseEntry cases[] = {
     {"polling/probes-less-and-less-where-in-vain", case_probes_less_and_less},
     {"polling/probe-that-catches-stays", case_probe_that_catches_stays},
     {"polling/as-long-as-a-sleep-costs", case_polls_as_long_as_sleep_costs},
+    {"polling/in-vain-is-not-prolonged", case_in_vain_is_not_prolonged},
+    {"pass/one-clock-read", case_one_clock_read_a_pass},
 };
 
 int main(int argc, char **argv)

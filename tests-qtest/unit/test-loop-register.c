@@ -252,6 +252,14 @@ static bool writer_exists(const Pipe *p)
     return n < 0;
 }
 
+/* The caller's is the last descriptor of the writing end. */
+static void close_free_pipe(Pipe *p)
+{
+    close(p->w);
+    g_assert_false(writer_exists(p));
+    close(p->r);
+}
+
 static void test_file_life(void)
 {
     AioContext *ctx = ring_context(AIO_URING_REGISTERED_FILES);
@@ -358,9 +366,7 @@ static void test_slots_exhausted(void)
     for (unsigned int i = 0; i < G_N_ELEMENTS(f); i++) {
         aio_file_close(&f[i]);
     }
-    close(p.w);
-    g_assert_false(writer_exists(&p));
-    close(p.r);
+    close_free_pipe(&p);
     loop_test_free(ctx);
 }
 
@@ -410,9 +416,7 @@ static void test_rings_of_threads(void)
     /* Switched off: nothing is left registered there. */
     g_assert_true(aio_context_set_uring_registered(t[1]->ctx, 0, &error_abort));
     aio_file_close(&f);
-    close(p.w);
-    g_assert_false(writer_exists(&p));
-    close(p.r);
+    close_free_pipe(&p);
     loop_thread_free(t[1]);
     loop_thread_free(t[2]);
     loop_test_free(ctx);
@@ -433,9 +437,7 @@ static void test_ring_ends(void)
     aio_uring_registered(ctx);
     g_assert_cmpint(aio_uring_file_index(ctx, &f, p.w), >=, 0);
     loop_test_free(ctx);
-    close(p.w);
-    g_assert_false(writer_exists(&p));
-    close(p.r);
+    close_free_pipe(&p);
     aio_file_close(&f);
 }
 
