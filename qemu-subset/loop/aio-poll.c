@@ -154,10 +154,10 @@ static bool sleep_for_events(AioContext *ctx, int64_t timeout_ns)
     return true;
 }
 
-/* Poll if that may help, else sleep. The wait began at @start, if that is not 0. Returns whether sleep was announced. */
-static bool poll_or_sleep(AioContext *ctx, int64_t timeout, int64_t start)
+/* Poll if that may help, else sleep. The wait began at *@start, if that is not 0. Returns whether sleep was announced. */
+static bool poll_or_sleep(AioContext *ctx, int64_t timeout, int64_t *start)
 {
-    if (start && ctx->poll_ns > 0) {
+    if (*start && ctx->poll_ns > 0) {
         submit_ring(ctx);
         enter_phase(ctx, AIO_PHASE_POLL);
         if (aio_adaptive_poll(ctx, timeout, start)) {
@@ -193,7 +193,7 @@ static int64_t pass_wait(AioContext *ctx, bool blocking, int64_t *now)
         wait_for_events(ctx, 0);
     } else {
         start = ctx->poll.max_ns ? aio_now_ns() : 0;
-        slept = poll_or_sleep(ctx, timeout, start);
+        slept = poll_or_sleep(ctx, timeout, &start);
     }
     if (aio_inbox_take(ctx, slept)) {
         ctx->inner[AIO_POLL_NOTIFIER].hit = true;

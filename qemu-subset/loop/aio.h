@@ -216,11 +216,14 @@ typedef struct AioPollParams {
     int64_t grow;   /* factor */
     int64_t shrink; /* divisor */
     int64_t weight; /* shift */
+    int64_t yield_ns; /* a wait that polls offers the processor to others from this time on; 0: never */
 } AioPollParams;
 /* QEMU's defaults. */
 #define AIO_POLL_GROW_DEFAULT 2
 #define AIO_POLL_SHRINK_DEFAULT 2
 #define AIO_POLL_WEIGHT_DEFAULT 3
+/* Ours; see adaptive.c. */
+#define AIO_POLL_YIELD_NS_DEFAULT 1000
 void aio_context_set_poll_params(AioContext *ctx, const AioPollParams *p);
 /* The batch limit of the loop, 0: the engines' default. */
 void aio_context_set_max_batch(AioContext *ctx, int64_t max_batch);

@@ -225,6 +225,7 @@ void aio_context_set_poll_params(AioContext *ctx, const AioPollParams *p)
     ctx->params.grow = p->grow > 0 ? p->grow : AIO_POLL_GROW_DEFAULT;
     ctx->params.shrink = p->shrink > 0 ? p->shrink : AIO_POLL_SHRINK_DEFAULT;
     ctx->params.weight = p->weight > 0 && p->weight < 64 ? p->weight : AIO_POLL_WEIGHT_DEFAULT;
+    ctx->params.yield_ns = MAX(p->yield_ns, 0);
     if (ctx->is_main) {
         ctx->params.max_ns = 0;
     }

@@ -180,6 +180,7 @@ struct AioContext {
     bool notifier_readable; /* level monitors: to be read once in this pass */
     bool resfd_signalled;   /* completions were reaped whose eventfd write the monitor may still report */
     unsigned int probe_in, probe_after; /* too long waits until polling is tried, out of so many */
+    int64_t no_yield_until; /* polling keeps the processor for itself until then */
     bool poll_pays;         /* polling could have caught the last event, or did */
     bool probing;           /* the next wait polls to see whether that would do */
     bool poll_begun;        /* some handler is between begin() and end() */
@@ -286,8 +287,13 @@ void aio_context_for_each(void (*fn)(AioContext *ctx, void *opaque), void *opaqu
 void aio_adaptive_refresh(AioContext *ctx);
 /* Look at everything that can be looked at in user space; true if there is work. */
 bool aio_adaptive_look(AioContext *ctx);
-/* From @start, poll for at most @timeout_ns (-1: no limit) and the adaptive limit; returns true if there is work. */
-bool aio_adaptive_poll(AioContext *ctx, int64_t timeout_ns, int64_t start);
+/*
+ * From *@start, poll for at most @timeout_ns (-1: no limit) and the adaptive limit; returns true if there is work, and moves
+ * *@start on by the time that other threads have had the processor meanwhile.
+ */
+bool aio_adaptive_poll(AioContext *ctx, int64_t timeout_ns, int64_t *start);
+/* sched_yield(2); tests replace it. */
+void aio_poll_yield_call(void);
 /* Call end() of polled handlers; true if they have work after all. */
 bool aio_adaptive_end(AioContext *ctx);
 /*

@@ -27,6 +27,7 @@ typedef struct AioStats {
     AioCounter passes;        /* calls of aio_poll() */
     AioCounter polls;         /* passes that polled in user space */
     AioCounter polls_success; /* ... and found work */
+    AioCounter poll_yields;   /* sched_yield() calls between looks */
     AioCounter sleeps;        /* waits that could sleep */
     AioCounter wait_calls;    /* system calls to wait */
     AioCounter control_calls; /* system calls to watch, change or forget a descriptor */

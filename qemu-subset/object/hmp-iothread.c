@@ -127,7 +127,8 @@ static void print_stats(GString *out, const IothreadStats *s)
         const char *name;
         uint64_t value;
     } rows[] = {
-        {"passes", s->passes}, {"polls", s->polls}, {"polls-success", s->polls_success}, {"sleeps", s->sleeps},
+        {"passes", s->passes}, {"polls", s->polls}, {"polls-success", s->polls_success},
+        {"poll-yields", s->poll_yields}, {"sleeps", s->sleeps},
         {"wait-calls", s->wait_calls}, {"control-calls", s->control_calls}, {"notify-sent", s->notify_sent},
         {"notify-reads", s->notify_reads}, {"notify-saved", s->notify_saved}, {"submit-calls", s->submit_calls},
         {"requests", s->requests}, {"registered-buffer-requests", s->registered_buffer_requests},

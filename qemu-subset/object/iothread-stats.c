@@ -91,6 +91,7 @@ static IothreadStats *stats_of(IOThread *t)
     out->passes = aio_stat_get(&s->passes);
     out->polls = aio_stat_get(&s->polls);
     out->polls_success = aio_stat_get(&s->polls_success);
+    out->poll_yields = aio_stat_get(&s->poll_yields);
     out->sleeps = aio_stat_get(&s->sleeps);
     out->wait_calls = aio_stat_get(&s->wait_calls);
     out->control_calls = aio_stat_get(&s->control_calls);

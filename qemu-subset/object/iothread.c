@@ -20,7 +20,7 @@ typedef struct EventLoopBase {
 
 struct IOThread {
     EventLoopBase base;
-    int64_t poll_max_ns, poll_grow, poll_shrink, poll_weight;
+    int64_t poll_max_ns, poll_grow, poll_shrink, poll_weight, poll_yield_ns;
     int monitor; /* AioMonitor asked for */
     bool phase_times;
     char *id;
@@ -81,7 +81,7 @@ static void apply_params(EventLoopBase *b)
     aio_context_set_thread_pool(b->ctx, (int)b->thread_pool_min, (int)b->thread_pool_max);
     if (object_is_a(&b->obj, TYPE_IOTHREAD)) {
         IOThread *t = (IOThread *)b;
-        AioPollParams p = {t->poll_max_ns, t->poll_grow, t->poll_shrink, t->poll_weight};
+        AioPollParams p = {t->poll_max_ns, t->poll_grow, t->poll_shrink, t->poll_weight, t->poll_yield_ns};
         aio_context_set_poll_params(b->ctx, &p);
         aio_context_set_phase_times(b->ctx, t->phase_times);
     }
@@ -301,6 +301,7 @@ static const ObjectProperty iothread_properties[] = {
     {.name = "x-fdmon", .kind = PROP_ENUM, .get = get_monitor, .set = set_monitor,
      .values = monitor_names, .offset = offsetof(IOThread, monitor),
      .description = "how the loop waits for file descriptors"},
+    PARAM("x-poll-yield-ns", IOThread, poll_yield_ns, 0, INT64_MAX),
     {.name = "x-phase-times", .kind = PROP_BOOL, .get = get_phase_times, .set = set_phase_times,
      .description = "measure the time spent in each phase of the loop"},
     {0},
@@ -386,6 +387,7 @@ static void iothread_init(Object *obj)
     t->poll_grow = AIO_POLL_GROW_DEFAULT;
     t->poll_shrink = AIO_POLL_SHRINK_DEFAULT;
     t->poll_weight = AIO_POLL_WEIGHT_DEFAULT;
+    t->poll_yield_ns = AIO_POLL_YIELD_NS_DEFAULT;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->cond, NULL);
 }

@@ -48,7 +48,8 @@ static void slot_done(EngineRequest *er, int ret)
 static bool run_engine(EngineKind kind, const BenchConfig *cfg, BenchResult *res, const char **why)
 {
     AioContextConfig ctx_cfg = {.name = "bench", .monitor = cfg->monitor, .uring_flags = cfg->uring_flags};
-    AioPollParams poll = {cfg->poll_max_ns, AIO_POLL_GROW_DEFAULT, AIO_POLL_SHRINK_DEFAULT, AIO_POLL_WEIGHT_DEFAULT};
+    AioPollParams poll = {cfg->poll_max_ns, AIO_POLL_GROW_DEFAULT, AIO_POLL_SHRINK_DEFAULT, AIO_POLL_WEIGHT_DEFAULT,
+                          AIO_POLL_YIELD_NS_DEFAULT};
     Runner r = {.kind = kind,
                 .file = {.fd = cfg->fd, .direct = cfg->direct, .request_align = 4096, .memory_align = 4096}};
     g_autofree Slot *slots = g_new0(Slot, cfg->depth);

@@ -373,6 +373,63 @@ static void test_reap_histogram(void)
     teardown(&s);
 }
 
+/* --- Offering the processor while polling --- */
+
+static json_int_t yields_after_reads(Setup *s)
+{
+    json_int_t n;
+    json_t *st;
+
+    read_some(s);
+    st = stats(s->t);
+    n = number(st, "poll-yields");
+    json_decref(st);
+    return n;
+}
+
+static json_int_t yield_ns(Setup *s)
+{
+    json_t *v = get(s->t, "x-poll-yield-ns");
+    json_int_t n = json_integer_value(v);
+
+    json_decref(v);
+    return n;
+}
+
+static void test_yield(void)
+{
+    json_int_t n = 0;
+    Setup s;
+
+    if (!setup(&s, ",poll-max-ns=1000000000,x-poll-yield-ns=1", "native")) {
+        return;
+    }
+    g_assert_cmpint(yield_ns(&s), ==, 1);
+    for (int i = 0; i < 1000 && !n; i++) {
+        n = yields_after_reads(&s);
+    }
+    g_assert_cmpint(n, >, 0);
+
+    json_decref(qmp_must(s.t->qmp, "qom-set", "{s:s,s:s,s:i}", "path", "/objects/io0", "property", "x-poll-yield-ns",
+                         "value", 0));
+    g_assert_cmpint(yield_ns(&s), ==, 0);
+    n = yields_after_reads(&s);
+    for (int i = 0; i < 10; i++) {
+        g_assert_cmpint(yields_after_reads(&s), ==, n);
+    }
+    teardown(&s);
+}
+
+static void test_yield_default(void)
+{
+    Setup s;
+
+    if (setup(&s, "", "native")) {
+        g_assert_cmpint(yield_ns(&s), ==, 1000);
+        teardown(&s);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const char *const monitors[] = {"poll", "epoll", "io_uring", "linux-aio"};
@@ -390,6 +447,8 @@ int main(int argc, char **argv)
     g_test_add_func("/loop-switch/x-io-uring-flags/read-back", test_flags);
     g_test_add_func("/loop-switch/x-io-uring-flags/refused", test_bad_flags);
     g_test_add_func("/loop-switch/x-phase-times/at-run-time", test_phase_times);
+    g_test_add_func("/loop-switch/x-poll-yield-ns/default", test_yield_default);
+    g_test_add_func("/loop-switch/x-poll-yield-ns/at-run-time", test_yield);
     g_test_add_func("/loop-switch/statistics/reaps", test_reap_histogram);
     return g_test_run();
 }

@@ -1,10 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Adaptive polling: the rules, and what aio_poll() does by them. */
+/* Adaptive polling: what aio_poll() does by the rules. */
 #include "loop-test.h"
 
 #include "loop/context.h"
 
 static const AioPollParams defaults = {.max_ns = 32768, .grow = 2, .shrink = 2, .weight = 3};
+
+/* In the place of sched_yield(2): another thread takes the processor for so long. */
+static int64_t taken_ns;
+static int yields;
+
+void aio_poll_yield_call(void)
+{
+    int64_t start = aio_now_ns();
+
+    yields++;
+    while (aio_now_ns() - start < taken_ns) {
+    }
+}
 
 static void set_poll(AioContext *ctx, int64_t max_ns)
 {
@@ -12,80 +25,6 @@ static void set_poll(AioContext *ctx, int64_t max_ns)
 
     p.max_ns = max_ns;
     aio_context_set_poll_params(ctx, &p);
-}
-
-/* --- Rules --- */
-
-static void test_first_time_is_taken(void)
-{
-    AioPollState ps = {.hit = true};
-
-    aio_poll_state_update(&ps, &defaults, 8376);
-    g_assert_cmpint(ps.ns, ==, 8376);
-}
-
-static void test_weighted_mean(void)
-{
-    AioPollState ps = {.hit = true, .ns = 8000};
-
-    aio_poll_state_update(&ps, &defaults, 16000);
-    g_assert_cmpint(ps.ns, ==, 8000 - 1000 + 2000);
-    aio_poll_state_update(&ps, &defaults, 0);
-    g_assert_cmpint(ps.ns, ==, 9000 - 1125);
-}
-
-static void test_too_long_resets(void)
-{
-    AioPollState ps = {.hit = true};
-
-    aio_poll_state_update(&ps, &defaults, 32769);
-    g_assert_cmpint(ps.ns, ==, 0);
-    aio_poll_state_update(&ps, &defaults, 32768);
-    g_assert_cmpint(ps.ns, ==, 32768);
-}
-
-static void test_not_dispatched_adds(void)
-{
-    AioPollState ps = {.ns = 30000};
-
-    aio_poll_state_update(&ps, &defaults, 2768);
-    g_assert_cmpint(ps.ns, ==, 32768);
-    aio_poll_state_update(&ps, &defaults, 1);
-    g_assert_cmpint(ps.ns, ==, 0);
-    aio_poll_state_update(&ps, &defaults, 500);
-    g_assert_cmpint(ps.ns, ==, 0);
-}
-
-static void test_no_overflow(void)
-{
-    AioPollParams p = {.max_ns = INT64_MAX, .grow = INT64_MAX, .shrink = INT64_MAX, .weight = 63};
-    AioPollState ps = {.ns = INT64_MAX - 5};
-
-    aio_poll_state_update(&ps, &p, INT64_MAX);
-    g_assert_cmpint(ps.ns, ==, INT64_MAX);
-    ps.hit = true;
-    aio_poll_state_update(&ps, &p, INT64_MAX);
-    g_assert_cmpint(ps.ns, ==, INT64_MAX);
-    g_assert_cmpint(aio_poll_next(2, 3, &p), ==, INT64_MAX);
-    g_assert_cmpint(aio_poll_next(INT64_MAX, 0, &p), ==, 1);
-}
-
-/* What QEMU was observed to do with the default parameters. */
-static void test_observed_trace(void)
-{
-    static const struct {
-        int64_t longest, poll_ns;
-    } steps[] = {
-        {8376, 8376}, {100, 4188},   {100, 2094}, {0, 1047},   {32081, 32081}, {900, 16040},
-        {100, 8020},  {4009, 4010},  {100, 2005}, {100, 1002}, {1500, 2004},   {1002, 2004},
-        {2004, 2004}, {2005, 4008},  {30000, 30000}, {30001, 32768},
-    };
-    int64_t poll_ns = 0;
-
-    for (unsigned int i = 0; i < G_N_ELEMENTS(steps); i++) {
-        poll_ns = aio_poll_next(poll_ns, steps[i].longest, &defaults);
-        g_assert_cmpint(poll_ns, ==, steps[i].poll_ns);
-    }
 }
 
 /* --- A context --- */
@@ -379,58 +318,6 @@ static void case_found_at_once_changes_no_time(AioContext *ctx)
     ring_close(ctx, &r);
 }
 
-static void too_long(AioContext *ctx)
-{
-    ctx->inner[AIO_POLL_NOTIFIER].hit = true;
-    aio_adaptive_account(ctx, 2 * ctx->poll.max_ns, ctx->last_ns);
-}
-
-/* Returns after how many waits that were too long polling is tried. */
-static int waits_until_probe(AioContext *ctx)
-{
-    int n = 0;
-
-    while (ctx->poll_ns <= 1) {
-        too_long(ctx);
-        g_assert_cmpint(++n, <=, 1024);
-    }
-    g_assert_cmpint(ctx->poll_ns, ==, ctx->poll.max_ns);
-    return n;
-}
-
-static void case_probes_less_and_less(AioContext *ctx)
-{
-    int last = 0, now;
-
-    set_poll(ctx, 1000000);
-    aio_poll(ctx, false);
-    for (int i = 0; i < 20; i++) {
-        now = waits_until_probe(ctx);
-        g_assert_cmpint(now, ==, i ? MIN(2 * last, 1024) : 8);
-        last = now;
-        too_long(ctx);
-        g_assert_cmpint(ctx->poll_ns, ==, 0);
-    }
-}
-
-static void case_probe_that_catches_stays(AioContext *ctx)
-{
-    set_poll(ctx, 1000000);
-    aio_poll(ctx, false);
-    waits_until_probe(ctx);
-    ctx->inner[AIO_POLL_NOTIFIER].hit = true;
-    aio_adaptive_account(ctx, 2000, ctx->last_ns);
-    g_assert_cmpint(ctx->poll_ns, ==, 500000);
-    g_assert_true(ctx->poll_pays);
-    /* The rule lets the time shrink to next to nothing, and then the next try comes as soon as the first. */
-    for (int i = 0; ctx->poll_ns > 1; i++) {
-        g_assert_cmpint(i, <, 100);
-        too_long(ctx);
-    }
-    g_assert_false(ctx->poll_pays);
-    g_assert_cmpint(waits_until_probe(ctx), ==, 7); /* after the one before */
-}
-
 /* Polling lasts as long as a sleep costs, though a nanosecond was enough of late. May be preempted, hence the tries. */
 static void case_polls_as_long_as_sleep_costs(AioContext *ctx)
 {
@@ -470,6 +357,122 @@ static void case_in_vain_is_not_prolonged(AioContext *ctx)
     g_assert_true(aio_poll(ctx, true));
     g_assert_cmpint(r.ended, ==, 1);
     g_assert_cmpuint(aio_stat_get(&s->polls_success), ==, polls);
+    ring_close(ctx, &r);
+}
+
+/* --- Offering the processor --- */
+
+static void set_yield(AioContext *ctx, int64_t max_ns, int64_t yield_ns, int64_t taken)
+{
+    AioPollParams p = defaults;
+
+    p.max_ns = max_ns;
+    p.yield_ns = yield_ns;
+    aio_context_set_poll_params(ctx, &p);
+    yields = 0;
+    taken_ns = taken;
+}
+
+/* Work is found at the @looks-th look. */
+static void poll_found_after(AioContext *ctx, Ring *r, int looks)
+{
+    ctx->poll_ns = ctx->poll.max_ns;
+    r->find_after = r->asked + looks;
+    g_assert_true(aio_poll(ctx, true));
+}
+
+static void case_yields_between_looks(AioContext *ctx)
+{
+    AioStats *s = aio_context_stats(ctx);
+    Ring r;
+
+    set_yield(ctx, INT64_C(1000000000000), 1, 0);
+    ring_open(ctx, &r);
+    join(ctx, &r);
+    poll_found_after(ctx, &r, 10);
+    g_assert_cmpint(r.ready, ==, 1);
+    /* One look of the ten is that of the pass before it polls. */
+    g_assert_cmpint(yields, >=, 8);
+    g_assert_cmpint(yields, <=, 9);
+    g_assert_cmpuint(aio_stat_get(&s->poll_yields), ==, yields);
+    ring_close(ctx, &r);
+}
+
+static void case_yields_not_before_time(AioContext *ctx)
+{
+    static const int64_t never[] = {0, INT64_MAX, -1};
+    Ring r;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(never); i++) {
+        set_yield(ctx, INT64_C(1000000000000), never[i], 0);
+        ring_open(ctx, &r);
+        join(ctx, &r);
+        poll_found_after(ctx, &r, 1000);
+        g_assert_cmpint(r.ready, ==, 1);
+        g_assert_cmpint(yields, ==, 0);
+        ring_close(ctx, &r);
+    }
+}
+
+/* 440 us went to others, which is more than poll-max-ns, and none of it counts. The test may be preempted, hence the tries. */
+static void case_time_of_others_does_not_count(AioContext *ctx)
+{
+    AioStats *s = aio_context_stats(ctx);
+    bool kept = false;
+    AioHandler *h;
+    Ring r;
+
+    for (int i = 0; i < 1000 && !kept; i++) {
+        uint64_t polls;
+
+        set_yield(ctx, 250000, 1, 110000);
+        ring_open(ctx, &r);
+        kick(&r);
+        while (!r.reads) {
+            aio_poll(ctx, true);
+        }
+        ctx->no_yield_until = 0;
+        yields = 0;
+        polls = aio_stat_get(&s->polls_success);
+        r.mute = true;
+        list_for_each(h, &ctx->polled, poll_link) {
+            h->ps.ns = 0;
+        }
+        poll_found_after(ctx, &r, 5);
+        kept = yields == 4 && aio_stat_get(&s->polls_success) > polls && ctx->poll_pays;
+        ring_close(ctx, &r);
+    }
+    g_assert_true(kept);
+}
+
+/* Who keeps it for 1 ms gets it once; the wait goes on asleep, and later ones keep the processor for 10 ms. */
+static void case_long_absence_ends_it(AioContext *ctx)
+{
+    const int64_t second = 1000000000;
+    int64_t before;
+    Ring r;
+
+    set_yield(ctx, second, 1, second / 1000);
+    ring_open(ctx, &r);
+    join(ctx, &r);
+    ctx->poll_ns = second;
+    yields = 0;
+    before = aio_now_ns();
+    r.mute = true;
+    r.find_after = r.asked + 1000000000;
+    g_assert_true(aio_poll(ctx, true));
+    g_assert_cmpint(r.ended, ==, 1);
+    g_assert_cmpint(yields, ==, 1);
+    g_assert_cmpint(ctx->no_yield_until, >, before + 10 * taken_ns);
+    g_assert_cmpint(ctx->no_yield_until, <=, aio_now_ns() + 10 * second);
+    ctx->no_yield_until = INT64_MAX;
+
+    poll_found_after(ctx, &r, 50);
+    g_assert_cmpint(yields, ==, 1);
+    ctx->no_yield_until = 0;
+    taken_ns = 0;
+    poll_found_after(ctx, &r, 50);
+    g_assert_cmpint(yields, >, 1);
     ring_close(ctx, &r);
 }
 
@@ -546,22 +549,18 @@ static const LoopCaseEntry cases[] = {
     {"polling/setter-ends-a-long-poll", case_setter_ends_a_long_poll},
     {"polling/deadline-limits-it", case_deadline_limits_polling},
     {"polling/found-at-once-changes-no-time", case_found_at_once_changes_no_time},
-    {"polling/probes-less-and-less-where-in-vain", case_probes_less_and_less},
-    {"polling/probe-that-catches-stays", case_probe_that_catches_stays},
     {"polling/as-long-as-a-sleep-costs", case_polls_as_long_as_sleep_costs},
     {"polling/in-vain-is-not-prolonged", case_in_vain_is_not_prolonged},
+    {"yield/between-looks", case_yields_between_looks},
+    {"yield/not-before-its-time", case_yields_not_before_time},
+    {"yield/time-of-others-does-not-count", case_time_of_others_does_not_count},
+    {"yield/long-absence-ends-it", case_long_absence_ends_it},
     {"pass/one-clock-read", case_one_clock_read_a_pass},
 };
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/loop/polling-rules/first-time-is-taken", test_first_time_is_taken);
-    g_test_add_func("/loop/polling-rules/weighted-mean", test_weighted_mean);
-    g_test_add_func("/loop/polling-rules/too-long-resets", test_too_long_resets);
-    g_test_add_func("/loop/polling-rules/not-dispatched-adds", test_not_dispatched_adds);
-    g_test_add_func("/loop/polling-rules/no-overflow-at-the-limits", test_no_overflow);
-    g_test_add_func("/loop/polling-rules/observed-trace", test_observed_trace);
     g_test_add_func("/loop/main/polling/never", test_main_never_polls);
     loop_test_add(cases, G_N_ELEMENTS(cases));
     return g_test_run();

@@ -87,7 +87,8 @@ static void *turn_parameters(void *opaque)
 
     while (atomic_load(&s->done) < TOKENS) {
         AioContext *ctx = s->loops[rand_r(&seed) % LOOPS]->ctx;
-        AioPollParams p = {rand_r(&seed) % 3 * 20000, 1 + rand_r(&seed) % 3, 1 + rand_r(&seed) % 3, rand_r(&seed) % 6};
+        AioPollParams p = {rand_r(&seed) % 3 * 20000, 1 + rand_r(&seed) % 3, 1 + rand_r(&seed) % 3, rand_r(&seed) % 6,
+                           rand_r(&seed) % 3 * 500};
         int min, max;
 
         aio_context_set_poll_params(ctx, &p);

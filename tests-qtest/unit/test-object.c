@@ -350,6 +350,8 @@ static void test_iothread_refused_set(void)
     expect(g_steal_pointer(&err), "bad thread-pool-min/thread-pool-max values");
     g_assert_false(set_int(t, "thread-pool-min", -1, &err));
     expect(g_steal_pointer(&err), "thread-pool-min value must be in range [0, 9223372036854775807]");
+    g_assert_false(set_int(t, "x-poll-yield-ns", -1, &err));
+    expect(g_steal_pointer(&err), "x-poll-yield-ns value must be in range [0, 9223372036854775807]");
     g_assert_false(set_int(t, "poll-weight", 64, &err));
     expect(g_steal_pointer(&err), "poll-weight value must be in range [0, 63]");
     g_assert_true(set_int(t, "aio-max-batch", 4, &error_abort));
