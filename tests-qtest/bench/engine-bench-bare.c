@@ -41,8 +41,8 @@ char *bench_buffers(const BenchConfig *cfg)
     return p;
 }
 
-/* Submit all that completed with one call, wait for at least one with another. */
-bool bench_bare_libaio(const BenchConfig *cfg, BenchResult *res, const char **why)
+/* Submit what completed, at most @batch with a call, and wait for at least one with another. */
+static bool bare_libaio(const BenchConfig *cfg, unsigned int batch, BenchResult *res, const char **why)
 {
     g_autofree struct iocb *iocbs = g_new0(struct iocb, cfg->depth);
     g_autofree struct iocb **ready = g_new(struct iocb *, cfg->depth);
@@ -59,18 +59,21 @@ bool bench_bare_libaio(const BenchConfig *cfg, BenchResult *res, const char **wh
     }
     bench_random_init(&rnd, cfg);
     for (unsigned int i = 0; i < cfg->depth; i++) {
-        io_prep_pread(&iocbs[i], cfg->fd, buf + (size_t)i * cfg->block, cfg->block, (long long)bench_random_offset(&rnd));
+        io_prep_pread(&iocbs[i], cfg->fd, buf + (size_t)i * cfg->block, cfg->block,
+                      (long long)bench_random_offset(&rnd));
         ready[n_ready++] = &iocbs[i];
     }
     bench_clock_start(&clock, cfg);
     while (n_ready || in_flight) {
         int n;
 
-        if (n_ready) {
-            g_assert_cmpint(io_submit(ctx, n_ready, ready), ==, (int)n_ready);
-            in_flight += n_ready;
-            n_ready = 0;
+        for (unsigned int i = 0; i < n_ready; i += batch) {
+            unsigned int part = MIN(batch, n_ready - i);
+
+            g_assert_cmpint(io_submit(ctx, part, ready + i), ==, (int)part);
         }
+        in_flight += n_ready;
+        n_ready = 0;
         n = io_getevents(ctx, 1, (long)cfg->depth, events, NULL);
         in_flight -= (unsigned int)n;
         res->requests += (unsigned int)n;
@@ -90,10 +93,25 @@ bool bench_bare_libaio(const BenchConfig *cfg, BenchResult *res, const char **wh
     return true;
 }
 
+bool bench_bare_libaio(const BenchConfig *cfg, BenchResult *res, const char **why)
+{
+    return bare_libaio(cfg, cfg->depth, res, why);
+}
+
+/* In the batches that aio-max-batch=0 stands for. */
+bool bench_bare_libaio_32(const BenchConfig *cfg, BenchResult *res, const char **why)
+{
+    if (cfg->depth <= 32) {
+        *why = "the same as bare-libaio";
+        return false;
+    }
+    return bare_libaio(cfg, 32, res, why);
+}
+
 enum { REGISTERED_FILE = 1, REGISTERED_BUFFERS = 2 };
 
-static void prepare_read(struct io_uring *ring, const BenchConfig *cfg, unsigned int registered, char *buf, uint64_t slot,
-                         BenchRandom *rnd)
+static void prepare_read(struct io_uring *ring, const BenchConfig *cfg, unsigned int registered, char *buf,
+                         uint64_t slot, BenchRandom *rnd)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
     int fd = registered & REGISTERED_FILE ? 0 : cfg->fd;
@@ -203,13 +221,14 @@ bool bench_bare_uring_file(const BenchConfig *cfg, BenchResult *res, const char 
 
 bool bench_bare_uring_buffers(const BenchConfig *cfg, BenchResult *res, const char **why)
 {
-    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, REGISTERED_BUFFERS, false, res, why);
+    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, REGISTERED_BUFFERS, false, res,
+                      why);
 }
 
 bool bench_bare_uring_spin(const BenchConfig *cfg, BenchResult *res, const char **why)
 {
-    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG, 0, true, res,
-                      why);
+    return bare_uring(cfg, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG, 0, true,
+                      res, why);
 }
 
 /* One thread, one blocking call after the other: what a request costs at least. */
@@ -240,8 +259,9 @@ bool bench_qemu_img(const BenchConfig *cfg, BenchResult *res, const char **why)
     uint64_t count = MAX(2000, (uint64_t)((double)cfg->duration_ns / 1e9 * 60000));
     g_autofree char *n = g_strdup_printf("%" PRIu64, count), *depth = g_strdup_printf("%u", cfg->depth);
     g_autofree char *block = g_strdup_printf("%u", cfg->block), *out = NULL;
-    const char *argv[] = {cfg->qemu_img, "bench", "-c", n, "-d", depth, "-s", block, "-f", "raw",
-                          "-t", cfg->direct ? "none" : "writeback", "-i", "threads", cfg->path, NULL};
+    const char *argv[] = {cfg->qemu_img, "bench",   "-c",      n,     "-d", depth,
+                          "-s",          block,     "-f",      "raw", "-t", cfg->direct ? "none" : "writeback",
+                          "-i",          "threads", cfg->path, NULL};
     struct rusage before, after;
     const char *at;
 
@@ -258,7 +278,9 @@ bool bench_qemu_img(const BenchConfig *cfg, BenchResult *res, const char **why)
     getrusage(RUSAGE_CHILDREN, &after);
     res->requests = count;
     res->seconds = g_ascii_strtod(at + strlen("completed in "), NULL);
-    res->cpu_seconds = (double)(after.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_utime.tv_sec - before.ru_stime.tv_sec) +
-                       (double)(after.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_utime.tv_usec - before.ru_stime.tv_usec) / 1e6;
+    res->cpu_seconds =
+        (double)(after.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_utime.tv_sec - before.ru_stime.tv_sec) +
+        (double)(after.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_utime.tv_usec - before.ru_stime.tv_usec) /
+            1e6;
     return res->seconds > 0;
 }

@@ -30,6 +30,7 @@ typedef struct BenchResult {
 typedef bool BenchFn(const BenchConfig *cfg, BenchResult *res, const char **why);
 
 bool bench_bare_libaio(const BenchConfig *cfg, BenchResult *res, const char **why);
+bool bench_bare_libaio_32(const BenchConfig *cfg, BenchResult *res, const char **why);
 bool bench_bare_uring(const BenchConfig *cfg, BenchResult *res, const char **why);
 bool bench_bare_uring_coop(const BenchConfig *cfg, BenchResult *res, const char **why);
 bool bench_bare_uring_defer(const BenchConfig *cfg, BenchResult *res, const char **why);
