@@ -212,6 +212,51 @@ static void case_nested_sections(Env *env)
     env_wait(env);
 }
 
+/* --- When a request began --- */
+
+enum { CLOCK_PASSES = 3, CLOCK_REQUESTS = 4 };
+
+typedef struct ClockPass {
+    Env *env;
+    Req r[CLOCK_REQUESTS];
+    int64_t pass_ns, before_ns[CLOCK_REQUESTS];
+    void *buf;
+} ClockPass;
+
+static void submit_with_pauses(void *opaque)
+{
+    ClockPass *p = opaque;
+
+    p->pass_ns = aio_pass_ns(p->env->ctx);
+    for (int i = 0; i < CLOCK_REQUESTS; i++) {
+        /* The first two are handed over at once, the others together. */
+        aio_context_set_max_batch(p->env->ctx, i < 2 ? 1 : 2);
+        g_usleep(2000);
+        p->before_ns[i] = aio_now_ns();
+        req_init(&p->r[i], p->env, ENGINE_READ, 0, p->buf, 4096);
+        req_submit(&p->r[i]);
+    }
+}
+
+/* The first request of a pass takes the time of the pass, later ones read the clock, once for those queued together. */
+static void case_clock(Env *env)
+{
+    static ClockPass p;
+    autofree uint8_t *buf = env_buffer(4096);
+
+    grow_file(env);
+    for (int n = 0; n < CLOCK_PASSES; n++) {
+        p = (ClockPass){.env = env, .buf = buf};
+        aio_bh_schedule_oneshot(env->ctx, submit_with_pauses, &p);
+        aio_poll(env->ctx, false);
+        env_wait(env);
+        g_assert_cmpint(p.r[0].er.begun_ns, ==, p.pass_ns);
+        g_assert_cmpint(p.r[1].er.begun_ns, >=, p.before_ns[1]);
+        g_assert_cmpint(p.r[2].er.begun_ns, >=, p.before_ns[2]);
+        g_assert_cmpint(p.r[3].er.begun_ns, ==, p.r[2].er.begun_ns);
+    }
+}
+
 /* --- The engine itself --- */
 
 static void case_attach(Env *env)
@@ -266,6 +311,7 @@ const EngineCase engine_cases_many[] = {
     {"batch/limit-of-each-node-in-it", case_batch_two_nodes},
     {"batch/outside-of-sections-at-once", case_unplugged},
     {"batch/outermost-section-ends-it", case_nested_sections},
+    {"clock/of-the-pass-for-its-first-request", case_clock, .all_monitors = true},
     {"attach/again-is-cheap-and-probe-agrees", case_attach},
     {"debug/submitting-twice-aborts", case_twice},
     {"shutdown/waits-for-requests", case_shutdown, .all_monitors = true},
