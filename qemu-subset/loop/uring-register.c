@@ -382,7 +382,8 @@ unsigned int aio_uring_registered(AioContext *ctx)
     if (G_UNLIKELY(t->stale || behind)) {
         update_and_warn(ctx, u);
     }
-    return t->in_force;
+    /* Or requests that use one of the two would put off a change of the other for as long as they keep coming. */
+    return G_UNLIKELY(t->stale) ? 0 : t->in_force;
 }
 
 void aio_uring_uses_registered(AioContext *ctx, struct io_uring_sqe *sqe)

@@ -229,6 +229,61 @@ static void case_memory_changed_in_flight(Env *env)
     free(second);
 }
 
+typedef struct PipeReader {
+    EngineFile file;
+    int fds[2];
+    Req r;
+} PipeReader;
+
+static void reader_submit(PipeReader *p, Env *env, void *buf)
+{
+    req_init(&p->r, env, ENGINE_READ, 0, buf, PAGE);
+    p->r.er.file = &p->file;
+    req_submit(&p->r);
+    aio_poll(env->ctx, false);
+}
+
+/*
+ * One of two readers of pipes always waits: there is no moment without requests that use a registered file. The memory,
+ * which none of them uses any more, is let go nevertheless.
+ */
+static void case_switched_under_load(Env *env)
+{
+    enum { ROUNDS = 8 };
+    autofree uint8_t *in = env_buffer(PAGE), *out = env_buffer(PAGE);
+    unsigned int calls;
+    PipeReader p[2];
+
+    for (int i = 0; i < 2; i++) {
+        g_assert_cmpint(pipe(p[i].fds), ==, 0);
+        p[i].file = env_other_file(env, p[i].fds[0]);
+        engine_file_open(env->cfg->kind, &p[i].file);
+    }
+    reader_submit(&p[0], env, out);
+    reader_submit(&p[1], env, out);
+    calls = fault_count(FAULT_URING_TABLES);
+    set_registered(env, AIO_URING_REGISTERED_FILES);
+    for (unsigned int i = 0; i < ROUNDS; i++) {
+        PipeReader *old = &p[i % 2];
+
+        g_assert_cmpint(write(old->fds[1], in, PAGE), ==, PAGE);
+        while (!old->r.ends) {
+            aio_poll(env->ctx, true);
+        }
+        reader_submit(old, env, out);
+    }
+    g_assert_cmpuint(fault_count(FAULT_URING_TABLES), >, calls);
+    for (int i = 0; i < 2; i++) {
+        g_assert_cmpint(write(p[i].fds[1], in, PAGE), ==, PAGE);
+    }
+    env_wait(env);
+    for (int i = 0; i < 2; i++) {
+        engine_file_close(&p[i].file);
+        close(p[i].fds[0]);
+        close(p[i].fds[1]);
+    }
+}
+
 /* Whichever call the kernel refuses: requests do without, and all is well once it is asked again. */
 static void case_refused(Env *env)
 {
@@ -260,6 +315,7 @@ const EngineCase engine_cases_registered[] = {
     {"registered/used-where-possible-and-counted", case_counted, .all_monitors = true},
     {"registered/switched-at-run-time", case_switched, .all_monitors = true},
     {"registered/switched-with-requests-in-flight", case_switched_in_flight, .all_monitors = true},
+    {"registered/switched-while-requests-keep-coming", case_switched_under_load, .all_monitors = true},
     {"registered/file-behind-descriptor-changes", case_file_changed},
     {"registered/memory-changes", case_memory_changed},
     {"registered/memory-changes-with-requests-in-flight", case_memory_changed_in_flight, .all_monitors = true},
