@@ -134,6 +134,7 @@ static void uring_wait(AioContext *ctx, int64_t timeout_ns)
 {
     UringMonitor *m = ctx->mon_state;
     bool complete;
+    int ret;
 
     arm_all(ctx, m);
     complete = list_empty(&m->to_arm) && list_empty(&m->to_cancel) && m->notifier_armed;
@@ -143,7 +144,11 @@ static void uring_wait(AioContext *ctx, int64_t timeout_ns)
     }
     aio_stat_add(&ctx->stats.wait_calls, 1);
     /* Must not sleep without watching everything. */
-    aio_uring_enter(ctx, timeout_ns != 0 && complete, timeout_ns);
+    ret = aio_uring_enter(ctx, timeout_ns != 0 && complete, timeout_ns);
+    if (timeout_ns != 0 && ret < 0 && ret != -EINTR && ret != -ETIME) {
+        /* Short of memory, as a rule. To ask again at once would keep a processor busy for as long as that lasts. */
+        aio_uring_rest(ctx, aio_soon(timeout_ns));
+    }
 }
 
 const FDMonOps fdmon_io_uring = {

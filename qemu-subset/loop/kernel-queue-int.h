@@ -21,6 +21,8 @@ struct io_uring_sqe *aio_uring_sqe_own(AioContext *ctx, AioCompletion *c);
  * @timeout_ns (-1: no limit). The number submitted or -errno; -ETIME when time was up.
  */
 int aio_uring_enter(AioContext *ctx, unsigned int min, int64_t timeout_ns);
+/* The kernel refused that: sleep for at most @ns (> 0), until there is a completion of what it took before. */
+void aio_uring_rest(AioContext *ctx, int64_t ns);
 
 /* Submit without eventfd and without counting: iocbs whose data is an AioCompletion with AIO_COMPLETION_OWN. */
 int aio_kaio_submit_own(AioContext *ctx, struct iocb **iocbs, unsigned int n);

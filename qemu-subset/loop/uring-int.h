@@ -45,6 +45,7 @@ typedef struct AioUringTables {
 typedef struct AioUring {
     struct io_uring ring;
     bool registered;              /* the ring's descriptor */
+    bool refused;                 /* the kernel did not so much as look at completions when it was last asked to */
     unsigned int in_flight;       /* requests prepared and not yet completed */
     unsigned int requests_queued; /* requests prepared and not yet accepted by the kernel */
     unsigned int own_queued;      /* the same for SQEs of the loop itself */

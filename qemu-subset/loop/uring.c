@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <glib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Newer than liburing 2.3. */
@@ -251,13 +252,17 @@ static void count_submitted(AioContext *ctx, AioUring *u, unsigned int head)
     }
 }
 
-static int enter(AioContext *ctx, unsigned int flags, unsigned int min, int64_t timeout_ns)
+static bool refused(int ret)
+{
+    return ret < 0 && ret != -EINTR && ret != -ETIME;
+}
+
+static int enter(AioContext *ctx, unsigned int submit, unsigned int flags, unsigned int min, int64_t timeout_ns)
 {
     AioUring *u = ctx->uring;
     struct io_uring_sq *sq = &u->ring.sq;
     struct __kernel_timespec ts;
     struct io_uring_getevents_arg arg = {0};
-    unsigned int submit = aio_uring_queued(ctx);
     bool limited = min && timeout_ns >= 0;
     int ret;
 
@@ -279,12 +284,32 @@ static int enter(AioContext *ctx, unsigned int flags, unsigned int min, int64_t 
     if (submit) {
         count_submitted(ctx, u, sq->sqe_tail - submit);
     }
+    if (flags & IORING_ENTER_GETEVENTS) {
+        u->refused = refused(ret);
+    }
     return ret;
 }
 
 int aio_uring_enter(AioContext *ctx, unsigned int min, int64_t timeout_ns)
 {
-    return enter(ctx, IORING_ENTER_GETEVENTS, min, timeout_ns);
+    unsigned int submit = aio_uring_queued(ctx);
+    int ret = enter(ctx, submit, IORING_ENTER_GETEVENTS, min, timeout_ns);
+
+    if (submit && refused(ret)) {
+        /* Then it has not looked at completions either, which may be what it is short of. */
+        enter(ctx, 0, IORING_ENTER_GETEVENTS, 0, -1);
+    }
+    return ret;
+}
+
+void aio_uring_rest(AioContext *ctx, int64_t ns)
+{
+    struct timespec ts = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+
+    aio_stat_add(&ctx->stats.wait_calls, 1);
+    if (refused(enter(ctx, 0, IORING_ENTER_GETEVENTS, 1, ns))) {
+        nanosleep(&ts, NULL);
+    }
 }
 
 int aio_uring_submit(AioContext *ctx)
@@ -295,7 +320,7 @@ int aio_uring_submit(AioContext *ctx)
         return 0;
     }
     do {
-        ret = enter(ctx, 0, 0, -1);
+        ret = enter(ctx, aio_uring_queued(ctx), 0, 0, -1);
     } while (ret == -EINTR);
     return ret;
 }
@@ -359,7 +384,8 @@ bool aio_uring_ready(AioContext *ctx)
 {
     AioUring *u = ctx->uring;
 
-    return io_uring_cq_ready(&u->ring) || kernel_has_more(u);
+    /* What the kernel does not give is no reason not to sleep. */
+    return io_uring_cq_ready(&u->ring) || (kernel_has_more(u) && !u->refused);
 }
 
 unsigned int aio_uring_reap(AioContext *ctx)

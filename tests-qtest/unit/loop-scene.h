@@ -46,6 +46,8 @@ void close_and_notice(Scene *s, int fd, int peer);
 void use_all(Scene *s);
 /* More descriptors than fit in the ring, and than Linux AIO has places for. */
 void use_many(Scene *s);
+/* For 20 ms nothing is to be done: at most so many system calls are made to wait. */
+void expect_calls(Scene *s, unsigned int most);
 /* Nothing is to be done: then the loop sleeps. */
 void expect_sleep(Scene *s);
 

@@ -172,7 +172,7 @@ static void forget_besides(Scene *s, Pipe *p)
 
 static void outage(Scene *s, const Kind *k, int err)
 {
-    /* What the ring does not take cannot be watched in any other way. */
+    /* What the ring does not take cannot be watched in any other way; what it took before is. */
     bool meanwhile = k->call != FAULT_URING_SUBMIT;
     Pipe kept, removed, closed, added;
 
@@ -199,7 +199,8 @@ static void outage(Scene *s, const Kind *k, int err)
         pipe_put(&kept);
         WAIT_UNTIL(s, kept.reads == 2 && added.reads == 2);
     } else {
-        aio_poll(s->ctx, false);
+        WAIT_UNTIL(s, kept.reads);
+        expect_sleep(s);
     }
     fault_reset();
     WAIT_UNTIL(s, kept.reads && added.reads);
@@ -286,6 +287,78 @@ static void run_full(gconstpointer opaque)
         g_assert_cmpint(poll(&peer, 1, 5000), ==, 1);
         close(p[i].w);
     }
+    scene_free(s);
+}
+
+/* The ring does not take, or not wait, or neither: bottom halves and timers run, and the processor is free. */
+static void run_refused(gconstpointer opaque)
+{
+    static const FaultCall calls[] = {FAULT_URING_SUBMIT, FAULT_URING_WAIT};
+    Scene *s = scene_new(opaque);
+
+    for (unsigned int i = 0; s && i < G_N_ELEMENTS(calls) + 1; i++) {
+        Pipe p;
+
+        aio_poll(s->ctx, false);
+        pipe_open(&p, s->ctx);
+        watch_read(&p, take_read);
+        for (unsigned int k = 0; k < G_N_ELEMENTS(calls); k++) {
+            if (k == i || i == G_N_ELEMENTS(calls)) {
+                fault_set(calls[k], 0, FAULT_ALWAYS, ENOMEM);
+            }
+        }
+        s->sent = 0;
+        sem_post(&s->go);
+        WAIT_UNTIL(s, s->sent);
+        /* A thousand passes a second, with a few attempts each. */
+        expect_calls(s, 100);
+        fault_reset();
+        pipe_put(&p);
+        WAIT_UNTIL(s, p.reads);
+        close_and_notice(s, p.r, p.w);
+    }
+    if (s) {
+        scene_free(s);
+    }
+}
+
+typedef struct Busy {
+    AioBH *bh;
+    Pipe seen, unseen;
+} Busy;
+
+static void busy(void *opaque)
+{
+    Busy *b = opaque;
+
+    if (!b->seen.reads) {
+        aio_bh_schedule(b->bh);
+    }
+}
+
+/* It takes nothing while the loop always has work: what it has taken before arrives. */
+static void run_refused_busy(gconstpointer opaque)
+{
+    Scene *s = scene_new(opaque);
+    Busy b;
+
+    if (!s) {
+        return;
+    }
+    pipe_open(&b.seen, s->ctx);
+    pipe_open(&b.unseen, s->ctx);
+    watch_read(&b.seen, take_read);
+    aio_poll(s->ctx, false);
+    watch_read(&b.unseen, take_read);
+    fault_set(FAULT_URING_SUBMIT, 0, FAULT_ALWAYS, ENOMEM);
+    b.bh = aio_bh_new(s->ctx, busy, &b);
+    aio_bh_schedule(b.bh);
+    pipe_put(&b.seen);
+    WAIT_UNTIL(s, b.seen.reads);
+    aio_bh_delete(b.bh);
+    fault_reset();
+    close_and_notice(s, b.seen.r, b.seen.w);
+    close_and_notice(s, b.unseen.r, b.unseen.w);
     scene_free(s);
 }
 
@@ -467,6 +540,10 @@ int main(int argc, char **argv)
             add("full", ENGINE_THREADS, m, run_full);
             add("close-interrupted", ENGINE_THREADS, m, run_close_interrupted);
             add("resize", ENGINE_NATIVE, m, run_resize);
+        }
+        if (m == AIO_MONITOR_IO_URING) {
+            add("refused", ENGINE_THREADS, m, run_refused);
+            add("refused-with-work", ENGINE_THREADS, m, run_refused_busy);
         }
     }
     return g_test_run();
