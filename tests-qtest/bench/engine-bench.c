@@ -171,7 +171,7 @@ static const Series *reference(const BenchConfig *cfg, const Series *series, con
 static void report_ratio(const Series *s, const Series *ref, const char *what, json_t *o)
 {
     unsigned int n = MIN(s->rounds, ref->rounds);
-    double ratio[MAX_ROUNDS], low, middle, high;
+    double ratio[MAX_ROUNDS] = {0}, low, middle, high;
 
     for (unsigned int i = 0; i < n; i++) {
         ratio[i] = s->rate[i] / ref->rate[i];

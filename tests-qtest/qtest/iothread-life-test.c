@@ -65,12 +65,11 @@ static void test_unknown(gconstpointer data)
 static void test_unknown_at_run_time(void)
 {
     QTest *t = start_none("-object iothread,id=i0");
-    g_autofree char *set = qmp_must_fail(t->qmp, "qom-set", "{s:s,s:s,s:i}", "path", "/objects/i0", "property",
-                                         "nope", "value", 1);
-    g_autofree char *got =
-        qmp_must_fail(t->qmp, "qom-get", "{s:s,s:s}", "path", "/objects/i0", "property", "nope");
-    g_autofree char *type = qmp_must_fail(t->qmp, "qom-set", "{s:s,s:s,s:s}", "path", "/objects/i0", "property",
-                                          "type", "value", "x");
+    g_autofree char *set =
+        qmp_must_fail(t->qmp, "qom-set", "{s:s,s:s,s:i}", "path", "/objects/i0", "property", "nope", "value", 1);
+    g_autofree char *got = qmp_must_fail(t->qmp, "qom-get", "{s:s,s:s}", "path", "/objects/i0", "property", "nope");
+    g_autofree char *type =
+        qmp_must_fail(t->qmp, "qom-set", "{s:s,s:s,s:s}", "path", "/objects/i0", "property", "type", "value", "x");
 
     g_assert_cmpstr(set, ==, "GenericError: Property 'iothread.nope' not found");
     g_assert_cmpstr(got, ==, "GenericError: Property 'iothread.nope' not found");
@@ -190,8 +189,7 @@ static void test_query_iothreads(void)
     if (binary_is_v11()) {
         g_assert_cmpint(json_integer_value(json_object_get(e, "poll-weight")), ==, 3);
     }
-    task = g_strdup_printf("/proc/%d/task/%d", t->child->pid,
-                           (int)json_integer_value(json_object_get(e, "thread-id")));
+    task = g_strdup_printf("/proc/%d/task/%d", t->child->pid, (int)json_integer_value(json_object_get(e, "thread-id")));
     g_assert_true(g_file_test(task, G_FILE_TEST_IS_DIR));
     json_decref(list);
     qt_stop(t);
@@ -248,10 +246,16 @@ static void test_thread_blocks_signals(void)
 static void test_own_faults_are_heard(void)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+#ifdef __SANITIZE_THREAD__
+    const unsigned int runtime = 1; /* ThreadSanitizer has a thread of its own, which blocks all */
+#else
+    const unsigned int runtime = 0;
+#endif
     g_autofree char *path = NULL;
     g_autoptr(GDir) dir = NULL;
     const char *task;
-    unsigned int threads = 0;
+    unsigned int threads = 0, deaf = 0;
+    uint64_t mask = 0;
     QTest *t;
 
     if (!binary_is_ours()) {
@@ -261,14 +265,16 @@ static void test_own_faults_are_heard(void)
     t = qt_start("-machine pc -nodefaults -object iothread,id=i0");
     path = g_strdup_printf("/proc/%d/task", t->child->pid);
     dir = g_dir_open(path, 0, NULL);
+    for (unsigned int i = 0; i < G_N_ELEMENTS(faults); i++) {
+        mask |= UINT64_C(1) << (faults[i] - 1);
+    }
     while ((task = g_dir_read_name(dir))) {
-        for (unsigned int i = 0; i < G_N_ELEMENTS(faults); i++) {
-            g_assert_cmphex(blocked_signals(t, task) & UINT64_C(1) << (faults[i] - 1), ==, 0);
-        }
+        deaf += (blocked_signals(t, task) & mask) != 0;
         threads++;
     }
+    g_assert_cmpuint(deaf, <=, runtime);
     /* The main thread, the iothread and a processor. */
-    g_assert_cmpuint(threads, >=, 3);
+    g_assert_cmpuint(threads, >=, 3 + runtime);
     qt_stop(t);
 }
 
@@ -282,10 +288,12 @@ static void test_info_iothreads(void)
 
     if (binary_is_v11()) {
         expect = g_strdup_printf("i0:\r\n  thread_id=%lld\r\n  poll-max-ns=32768\r\n  poll-grow=2\r\n"
-                                 "  poll-shrink=2\r\n  poll-weight=3\r\n  aio-max-batch=4\r\n", tid);
+                                 "  poll-shrink=2\r\n  poll-weight=3\r\n  aio-max-batch=4\r\n",
+                                 tid);
     } else {
         expect = g_strdup_printf("i0:\r\n  thread_id=%lld\r\n  poll-max-ns=32768\r\n  poll-grow=0\r\n"
-                                 "  poll-shrink=0\r\n  aio-max-batch=4\r\n", tid);
+                                 "  poll-shrink=0\r\n  aio-max-batch=4\r\n",
+                                 tid);
     }
     g_assert_cmpstr(text, ==, expect);
     json_decref(list);
@@ -306,8 +314,8 @@ static void test_no_iothreads(void)
 
 static void test_list_properties(void)
 {
-    static const char *const order[] = {"type", "thread-pool-min", "aio-max-batch", "thread-pool-max",
-                                        "poll-max-ns", "poll-weight", "poll-grow", "poll-shrink"};
+    static const char *const order[] = {"type",        "thread-pool-min", "aio-max-batch", "thread-pool-max",
+                                        "poll-max-ns", "poll-weight",     "poll-grow",     "poll-shrink"};
     QTest *t;
     json_t *list, *e;
     size_t i, k = 0;
@@ -318,7 +326,7 @@ static void test_list_properties(void)
     }
     t = start_none("-nodefaults");
     list = qmp_must(t->qmp, "qom-list-properties", "{s:s}", "typename", "iothread");
-    json_array_foreach(list, i, e) {
+    json_array_foreach (list, i, e) {
         const char *name = json_string_value(json_object_get(e, "name"));
 
         if (g_str_has_prefix(name, "x-") || !strcmp(name, "aio-max-events")) {
@@ -344,16 +352,17 @@ static void test_main_loop(void)
     json_decref(list);
     g_assert_cmpint(iothread_get(t, "ml", "aio-max-batch"), ==, 3);
     g_assert_cmpint(iothread_get(t, "ml", "thread-pool-max"), ==, 5);
-    json_decref(qmp_must(t->qmp, "qom-set", "{s:s,s:s,s:i}", "path", "/objects/ml", "property", "aio-max-batch",
-                         "value", 9));
+    json_decref(
+        qmp_must(t->qmp, "qom-set", "{s:s,s:s,s:i}", "path", "/objects/ml", "property", "aio-max-batch", "value", 9));
     g_assert_cmpint(iothread_get(t, "ml", "aio-max-batch"), ==, 9);
     poll = qmp_must_fail(t->qmp, "qom-get", "{s:s,s:s}", "path", "/objects/ml", "property", "poll-max-ns");
     g_assert_cmpstr(poll, ==, "GenericError: Property 'main-loop.poll-max-ns' not found");
     again = qmp_must_fail(t->qmp, "object-add", "{s:s,s:s}", "qom-type", "main-loop", "id", "ml2");
     g_assert_cmpstr(again, ==, "GenericError: only one main-loop instance allowed");
     del = qmp_must_fail(t->qmp, "object-del", "{s:s}", "id", "ml");
-    g_assert_cmpstr(del, ==, binary_is_v11() ? "GenericError: Deleting main loop 'ml' is not supported"
-                                             : "GenericError: object 'ml' is in use, can not be deleted");
+    g_assert_cmpstr(del, ==,
+                    binary_is_v11() ? "GenericError: Deleting main loop 'ml' is not supported"
+                                    : "GenericError: object 'ml' is in use, can not be deleted");
     qt_stop(t);
 }
 
@@ -370,8 +379,8 @@ static void test_refused_set_poisons_nothing(void)
     err = qmp_must_fail(t->qmp, "qom-set", "{s:s,s:s,s:i}", "path", "/objects/i0", "property", "thread-pool-min",
                         "value", 65);
     g_assert_cmpstr(err, ==, "GenericError: bad thread-pool-min/thread-pool-max values");
-    json_decref(qmp_must(t->qmp, "qom-set", "{s:s,s:s,s:i}", "path", "/objects/i0", "property", "aio-max-batch",
-                         "value", 4));
+    json_decref(
+        qmp_must(t->qmp, "qom-set", "{s:s,s:s,s:i}", "path", "/objects/i0", "property", "aio-max-batch", "value", 4));
     g_assert_cmpint(iothread_get(t, "i0", "aio-max-batch"), ==, 4);
     qt_stop(t);
 }

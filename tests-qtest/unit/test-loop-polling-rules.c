@@ -103,7 +103,8 @@ static int waits_until_probe(AioContext *ctx)
 
     while (ctx->poll_ns <= 1) {
         too_long(ctx);
-        g_assert_cmpint(++n, <=, 1024);
+        n++;
+        g_assert_cmpint(n, <=, 1024);
     }
     g_assert_cmpint(ctx->poll_ns, ==, ctx->poll.max_ns);
     return n;
