@@ -20,6 +20,8 @@ struct Chardev {
     void *fe_opaque;
     GByteArray *pending; /* output; the peer took the first @taken bytes of it */
     guint taken;
+    GByteArray *rest; /* input that the frontend left for later */
+    AioBH *rest_bh;   /* passes it on */
     bool watching_write;
 
     /* sockets */

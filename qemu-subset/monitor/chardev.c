@@ -77,6 +77,7 @@ static void disconnect(Chardev *c)
 {
     close_fds(c);
     forget_pending(c);
+    g_byte_array_set_size(c->rest, 0);
     c->hung_up = false;
     if (c->fe && c->fe->event) {
         c->fe->event(c->fe_opaque, CHARDEV_CLOSED);
@@ -140,6 +141,11 @@ void chardev_hang_up(Chardev *c)
     }
 }
 
+bool chardev_enough(const Chardev *c)
+{
+    return unread(c) >= UNREAD_PAUSE;
+}
+
 size_t chardev_unread(const Chardev *c)
 {
     return unread(c);
@@ -148,6 +154,37 @@ size_t chardev_unread(const Chardev *c)
 void chardev_hold_input(bool yes)
 {
     hold_all = yes;
+}
+
+static void pass_on(Chardev *c, const uint8_t *buf, size_t len)
+{
+    size_t n = c->fe ? c->fe->read(c->fe_opaque, buf, len) : len;
+
+    /* There may be neither a peer nor a frontend any more. */
+    if (n < len && c->fe && c->in_fd >= 0) {
+        g_byte_array_append(c->rest, buf + n, (guint)(len - n));
+        update_watch(c);
+    }
+}
+
+static bool may_read(const Chardev *c)
+{
+    return c->in_fd >= 0 && c->pollable && c->fe && !c->paused && !c->held && !chardev_enough(c);
+}
+
+static void pass_rest(void *opaque)
+{
+    Chardev *c = opaque;
+    GByteArray *rest = c->rest;
+
+    if (must_hold()) {
+        hold(c);
+    } else if (may_read(c)) {
+        c->rest = g_byte_array_new();
+        pass_on(c, rest->data, rest->len);
+        g_byte_array_unref(rest);
+        update_watch(c);
+    }
 }
 
 static void on_readable(void *opaque)
@@ -163,9 +200,7 @@ static void on_readable(void *opaque)
     n = read(c->in_fd, buf, sizeof(buf));
 
     if (n > 0) {
-        if (c->fe) {
-            c->fe->read(c->fe_opaque, buf, (size_t)n);
-        }
+        pass_on(c, buf, (size_t)n);
         return;
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -214,10 +249,12 @@ static void on_writable(void *opaque)
 static void update_watch(Chardev *c)
 {
     AioContext *ctx = aio_context_main();
-    bool want_read = c->in_fd >= 0 && c->pollable && c->fe && !c->paused && !c->held &&
-                     unread(c) < UNREAD_PAUSE;
-    bool want_write = c->out_fd >= 0 && c->pollable && unread(c);
+    bool want_read = may_read(c), want_write = c->out_fd >= 0 && c->pollable && unread(c);
 
+    if (want_read && c->rest->len) {
+        aio_bh_schedule(c->rest_bh);
+        want_read = false;
+    }
     if (c->in_fd >= 0 && c->in_fd == c->out_fd) {
         aio_set_fd_handler(ctx, c->in_fd, want_read ? on_readable : NULL,
                            want_write ? on_writable : NULL, NULL, NULL, c);
@@ -298,6 +335,7 @@ bool chardev_set_frontend(Chardev *c, const ChardevFrontend *ops, void *opaque, 
 void chardev_clear_frontend(Chardev *c)
 {
     c->fe = NULL;
+    g_byte_array_set_size(c->rest, 0);
     update_watch(c);
 }
 
@@ -361,6 +399,8 @@ static void chardev_free(Chardev *c)
     close_fds(c);
     list_remove(&c->link);
     g_byte_array_free(c->pending, TRUE);
+    g_byte_array_free(c->rest, TRUE);
+    aio_bh_delete(c->rest_bh);
     g_free(c->path);
     g_free(c->host);
     g_free(c->port);
@@ -420,6 +460,8 @@ static Chardev *chardev_new(const char *id, const Opts *opts, Error **errp)
     c->in_fd = c->out_fd = c->listen_fd = -1;
     c->pollable = true;
     c->pending = g_byte_array_new();
+    c->rest = g_byte_array_new();
+    c->rest_bh = aio_bh_new(aio_context_main(), pass_rest, c);
     list_append(&all, &c->link);
     if (!backend->open(c, opts, errp)) {
         chardev_free(c);

@@ -12,9 +12,12 @@ typedef struct Chardev Chardev;
 
 typedef enum ChardevEvent { CHARDEV_OPENED, CHARDEV_CLOSED } ChardevEvent;
 
-/* Who uses the stream. read() takes all bytes; it may pause the device with chardev_pause(). */
+/*
+ * Who uses the stream. read() returns how many bytes it took: all, unless chardev_enough() says that it is time to stop. It
+ * gets the rest again in a later pass. It may pause the device with chardev_pause().
+ */
 typedef struct ChardevFrontend {
-    void (*read)(void *opaque, const uint8_t *buf, size_t len);
+    size_t (*read)(void *opaque, const uint8_t *buf, size_t len);
     void (*event)(void *opaque, ChardevEvent event);
 } ChardevFrontend;
 
@@ -52,6 +55,8 @@ void chardev_clear_frontend(Chardev *c);
  * has taken some.
  */
 void chardev_write(Chardev *c, const void *buf, size_t len);
+/* For read(): the peer has left so much unread that what it asks for has to wait. */
+bool chardev_enough(const Chardev *c);
 /* Bytes that the peer has not taken yet. */
 size_t chardev_unread(const Chardev *c);
 /*

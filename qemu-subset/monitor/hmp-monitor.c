@@ -44,9 +44,15 @@ static void run_line(void *opaque, const char *line)
     object_unref(&m->obj);
 }
 
-static void on_read(void *opaque, const uint8_t *buf, size_t len)
+static size_t on_read(void *opaque, const uint8_t *buf, size_t len)
 {
-    readline_feed(((HmpMonitor *)opaque)->rl, buf, len);
+    HmpMonitor *m = opaque;
+    size_t n = 0;
+
+    while (n < len && !chardev_enough(m->chardev)) {
+        readline_feed(m->rl, buf + n++, 1);
+    }
+    return n;
 }
 
 static void on_event(void *opaque, ChardevEvent event)

@@ -137,12 +137,12 @@ static void on_json(void *opaque, json_t *value, Error *err)
     g_queue_push_tail(&m->queue, in);
 }
 
-/* Parse on until as many requests wait as may. Returns how many bytes that took. */
+/* Parse on until as many requests wait as may, or enough is left unread. Returns how many bytes that took. */
 static size_t take_ahead(QmpMonitor *m, const char *buf, size_t len)
 {
     size_t n = 0;
 
-    while (n < len && m->parser && m->queue.length < (m->oob ? QMP_QUEUE_MAX : 1)) {
+    while (n < len && !chardev_enough(m->chardev) && m->parser && m->queue.length < (m->oob ? QMP_QUEUE_MAX : 1)) {
         json_parser_feed(m->parser, buf + n++, 1);
     }
     return n;
@@ -152,10 +152,11 @@ static size_t take_ahead(QmpMonitor *m, const char *buf, size_t len)
  * Requests are run in order, but for those that are executed out of band. What follows "quit" is not run. A command that polls
  * the loop does not bring us back here: input is held meanwhile.
  */
-static void on_read(void *opaque, const uint8_t *buf, size_t len)
+static size_t on_read(void *opaque, const uint8_t *buf, size_t len)
 {
     QmpMonitor *m = opaque;
     const char *p = (const char *)buf, *end = p + len;
+    bool again;
     QmpInput *in;
 
     g_assert(!m->running);
@@ -171,7 +172,9 @@ static void on_read(void *opaque, const uint8_t *buf, size_t len)
         g_free(in);
     }
     m->running = false;
+    again = m->parser && !quitting();
     object_unref(&m->obj);
+    return again ? (size_t)(p - (const char *)buf) : len;
 }
 
 void qmp_qmp_capabilities(QMPCapabilityList *enable, Error **errp)

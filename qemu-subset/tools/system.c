@@ -275,9 +275,10 @@ static void qtest_write(void *opaque, const char *buf, size_t len)
     chardev_write(opaque, buf, len);
 }
 
-static void qtest_read(void *opaque, const uint8_t *buf, size_t len)
+static size_t qtest_read(void *opaque, const uint8_t *buf, size_t len)
 {
     qtest_feed(opaque, (const char *)buf, len);
+    return len;
 }
 
 static void qtest_event(void *opaque, ChardevEvent event)

@@ -22,9 +22,12 @@ static void hmp_report(json_t *args, GString *out)
     warn_report("careful");
 }
 
+static int floods;
+
 /* More than a socket holds. */
 static void hmp_flood(json_t *args, GString *out)
 {
+    floods++;
     g_string_set_size(out, 4 << 20);
     memset(out->str, 'x', out->len);
 }
@@ -264,6 +267,83 @@ static void test_unread_replies(void)
     end();
 }
 
+/* All requests come in one piece: those that are too many wait for the client, too. */
+static void test_unread_replies_to_many(gconstpointer oob)
+{
+    enum { REQUESTS = 60 };
+    g_autoptr(GString) text = g_string_new(NULL);
+    int before = bigs;
+    bool ended;
+
+    start_qmp();
+    say(oob ? "{'execute': 'qmp_capabilities', 'arguments': {'enable': ['oob']}}" : "{'execute': 'qmp_capabilities'}");
+    hear("{\"return\": {}}\r\n");
+    forget();
+    for (int i = 0; i < REQUESTS; i++) {
+        g_string_append(text, "{'execute': 'big'}");
+    }
+    say(text->str);
+    for (int i = 0; i < 20; i++) {
+        aio_poll(aio_context_main(), false);
+    }
+    g_assert_cmpint(bigs - before, <, 30);
+    emit_big_events(1);
+    g_assert_cmpuint(swallow(REQUESTS << 20, &ended), ==, REQUESTS << 20);
+    g_assert_cmpint(bigs - before, ==, REQUESTS);
+    say("{'execute': 'fast'}");
+    hear("{\"return\": \"fast\"}\r\n");
+    end();
+}
+
+/* Who leaves while some of its requests wait takes them along. */
+static void test_unread_and_gone(void)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    int before = bigs;
+
+    start_server(true);
+    connect_to_server();
+    negotiate();
+    for (int i = 0; i < 60; i++) {
+        g_string_append(text, "{'execute': 'big'}");
+    }
+    say(text->str);
+    while (bigs == before) {
+        aio_poll(aio_context_main(), false);
+    }
+    close(client);
+    forget();
+    connect_to_server();
+    say("{'execute': 'qmp_capabilities'}{'execute': 'fast'}");
+    hear("{\"return\": \"fast\"}\r\n");
+    g_assert_null(strstr(heard->str, "error"));
+    g_assert_cmpint(bigs - before, <, 30);
+    end_server();
+}
+
+static void test_unread_output(void)
+{
+    enum { LINES = 20, BYTES = LINES * (4 << 20) };
+    g_autoptr(GString) text = g_string_new(NULL);
+    bool ended;
+
+    start_hmp();
+    floods = 0;
+    for (int i = 0; i < LINES; i++) {
+        g_string_append(text, "flood\n");
+    }
+    say(text->str);
+    for (int i = 0; i < 20; i++) {
+        aio_poll(aio_context_main(), false);
+    }
+    g_assert_cmpint(floods, <, 10);
+    g_assert_cmpuint(swallow(BYTES, &ended), ==, BYTES);
+    say("none\n");
+    hear("{}");
+    g_assert_cmpint(floods, ==, LINES);
+    end();
+}
+
 static void test_chardev_is_exclusive(void)
 {
     Error *err = NULL;
@@ -413,6 +493,12 @@ int main(int argc, char **argv)
     g_test_add_func("/monitor/qmp/event-rate-limit", test_event_rate_limit);
     g_test_add_func("/monitor/qmp/events-that-nobody-reads-end-the-connection", test_unread_events);
     g_test_add_func("/monitor/qmp/replies-that-nobody-reads-hold-requests-back", test_unread_replies);
+    g_test_add_data_func("/monitor/qmp/replies-that-nobody-reads-hold-back-what-came-at-once", NULL,
+                         test_unread_replies_to_many);
+    g_test_add_data_func("/monitor/qmp/replies-that-nobody-reads-hold-back-what-came-at-once-with-oob", "oob",
+                         test_unread_replies_to_many);
+    g_test_add_func("/monitor/qmp/requests-held-back-go-with-their-client", test_unread_and_gone);
+    g_test_add_func("/monitor/hmp/output-that-nobody-reads-holds-lines-back", test_unread_output);
     g_test_add_func("/monitor/qmp/chardev-is-exclusive", test_chardev_is_exclusive);
     g_test_add_func("/monitor/hmp/echo-as-clients-filter-it", test_echo);
     g_test_add_func("/monitor/hmp/history-and-cursor", test_history_and_cursor);
