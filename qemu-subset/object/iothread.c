@@ -15,7 +15,7 @@ typedef struct EventLoopBase {
     int64_t aio_max_batch;
     int64_t aio_max_events;
     int64_t thread_pool_min, thread_pool_max;
-    unsigned int uring_flags; /* asked for */
+    unsigned int uring_flags; /* asked for; set-up flags are those of the creation for ever */
 } EventLoopBase;
 
 struct IOThread {
@@ -153,17 +153,26 @@ static json_t *get_uring_flags(Object *obj, const ObjectProperty *p, Error **err
     return json_string(text);
 }
 
-/* The loop runs with a ring that was made for @made_for: what of @flags belongs to the set-up must be the same. */
-static bool change_uring_flags(AioContext *ctx, unsigned int made_for, unsigned int flags, Error **errp)
+/*
+ * The loop runs with a ring that was, or will be, made for @made_for: what of @flags belongs to the set-up must say that,
+ * or what is read back.
+ */
+static bool change_uring_flags(EventLoopBase *b, AioContext *ctx, unsigned int made_for, unsigned int flags,
+                               Error **errp)
 {
     unsigned int set_up = flags & ~AIO_URING_REGISTERED;
 
-    if (set_up != (made_for & ~AIO_URING_REGISTERED) &&
-        set_up != (aio_context_uring_flags(ctx) & ~AIO_URING_REGISTERED)) {
+    made_for &= ~AIO_URING_REGISTERED;
+    flags &= AIO_URING_REGISTERED;
+    if (set_up != made_for && set_up != (aio_context_uring_flags(ctx) & ~AIO_URING_REGISTERED)) {
         error_setg(errp, "x-io-uring-flags of a running event loop: only registered-files and registered-buffers can change");
         return false;
     }
-    return aio_context_set_uring_registered(ctx, flags & AIO_URING_REGISTERED, errp);
+    if (!aio_context_set_uring_registered(ctx, flags, errp)) {
+        return false;
+    }
+    b->uring_flags = made_for | flags;
+    return true;
 }
 
 static bool set_uring_flags(Object *obj, const ObjectProperty *p, json_t *value, Error **errp)
@@ -171,9 +180,11 @@ static bool set_uring_flags(Object *obj, const ObjectProperty *p, json_t *value,
     EventLoopBase *b = BASE(obj);
     unsigned int flags;
 
-    if (!uring_flags_parse(json_string_value(value), &flags, errp) ||
-        (b->ctx && !change_uring_flags(b->ctx, b->uring_flags, flags, errp))) {
+    if (!uring_flags_parse(json_string_value(value), &flags, errp)) {
         return false;
+    }
+    if (b->ctx) {
+        return change_uring_flags(b, b->ctx, b->uring_flags, flags, errp);
     }
     b->uring_flags = flags;
     return true;
@@ -224,7 +235,7 @@ static bool main_loop_complete(Object *obj, Error **errp)
         return false;
     }
     AioContext *ctx = aio_context_main();
-    if (!change_uring_flags(ctx, AIO_URING_AUTO, b->uring_flags, errp)) {
+    if (!change_uring_flags(b, ctx, AIO_URING_AUTO, b->uring_flags, errp)) {
         return false;
     }
     if (b->aio_max_events != aio_context_max_events(ctx) &&

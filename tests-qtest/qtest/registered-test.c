@@ -251,19 +251,23 @@ static void test_switched(void)
     finish(t, image);
 }
 
-/* What is read back can be set again; flags of the set-up cannot change. */
-static void test_set_up_fixed(void)
+/* What is read back can be set again, and then what was asked for; flags of the set-up cannot change. */
+static void test_set_up_fixed(gconstpointer monitor)
 {
+    g_autofree char *opts = g_strdup_printf(",x-fdmon=%s", (const char *)monitor);
     g_autofree char *is = NULL, *again = NULL, *err = NULL;
     QTest *t;
 
     if (!shim_usable() || !engine_usable("io_uring", false)) {
         return;
     }
-    t = start_iothread(NULL, ",x-fdmon=io_uring");
+    t = start_iothread(NULL, opts);
     is = flags_of(t);
     must_set(t, is);
-    err = set_flags(t, "none");
+    must_set(t, "auto:registered-files");
+    must_set(t, is);
+    must_set(t, "auto");
+    err = set_flags(t, "coop-taskrun");
     g_assert_cmpstr(
         err, ==, "x-io-uring-flags of a running event loop: only registered-files and registered-buffers can change");
     again = flags_of(t);
@@ -403,7 +407,9 @@ int main(int argc, char **argv)
         add_case(test_counted, monitors[i], "/registered/%s/in-force-and-counted", monitors[i]);
     }
     g_test_add_func("/registered/switched-at-run-time", test_switched);
-    g_test_add_func("/registered/set-up-flags-are-fixed", test_set_up_fixed);
+    /* With a ring, and without. */
+    add_case(test_set_up_fixed, "io_uring", "/registered/set-up-flags-are-fixed");
+    add_case(test_set_up_fixed, "epoll", "/registered/set-up-flags-are-fixed-before-there-is-a-ring");
     g_test_add_func("/registered/main-loop", test_main_loop);
     g_test_add_func("/registered/file/closed-is-free", test_closed_file_is_free);
     g_test_add_func("/registered/file/reopened-for-writing", test_reopened_for_writing);
