@@ -27,7 +27,8 @@
 /*
  * Where threads are more than processors, a loop that polls may keep from running just those that it waits for: workers, the
  * kernel's included, or the driver of a device. So after AioPollParams.yield_ns it offers them the processor between two
- * looks. That takes less than YIELD_ALONE_NS if nobody wants it; else it is their time and not counted as polling.
+ * looks: each time while they take it, and that is their time, not counted as polling; if it took less than
+ * YIELD_ALONE_NS nobody wanted it, and the next offer waits twice as long.
  * Who takes it for long is no such thread: the wait ends in a sleep, from which an event wakes the loop at once, and
  * nothing is offered for YIELD_REST times as long. "virtio-blk-bench --aio io_uring --backend file --queues 4" makes 1.4
  * times the requests with 10 that it makes without yields, 1.1 times with 1000; beside two programs that never sleep, 2.0
@@ -196,17 +197,22 @@ static bool look(AioContext *ctx)
 /* Looks at least once, and once after each offer of the processor. */
 static bool look_until(AioContext *ctx, int64_t limit, int64_t timeout_ns, int64_t *start)
 {
-    const int64_t began = *start, yield_ns = ctx->poll.yield_ns;
-    int64_t now, given = 0;
+    const int64_t began = *start;
+    int64_t now, polled, given = 0, pause = ctx->poll.yield_ns, next_yield = pause ? pause : INT64_MAX;
 
     while (!look(ctx)) {
         now = aio_now_ns();
-        if (now - began - given >= limit || given > YIELD_LONG_NS || (timeout_ns >= 0 && now - began >= timeout_ns) ||
+        polled = now - began - given;
+        if (polled >= limit || given > YIELD_LONG_NS || (timeout_ns >= 0 && now - began >= timeout_ns) ||
             atomic_load_explicit(&ctx->params_gen, memory_order_relaxed) != ctx->poll_gen) {
             return false;
         }
-        if (yield_ns && now - began - given >= yield_ns) {
-            given += give_way(ctx, now);
+        if (polled >= next_yield) {
+            int64_t away = give_way(ctx, now);
+
+            given += away;
+            pause = away ? 0 : MAX(2 * pause, ctx->poll.yield_ns);
+            next_yield = polled + pause;
         }
     }
     if (given <= YIELD_LONG_NS) {

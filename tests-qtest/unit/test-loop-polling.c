@@ -386,7 +386,7 @@ static void case_yields_between_looks(AioContext *ctx)
     AioStats *s = aio_context_stats(ctx);
     Ring r;
 
-    set_yield(ctx, INT64_C(1000000000000), 1, 0);
+    set_yield(ctx, INT64_C(1000000000000), 1, 3000);
     ring_open(ctx, &r);
     join(ctx, &r);
     poll_found_after(ctx, &r, 10);
@@ -395,6 +395,20 @@ static void case_yields_between_looks(AioContext *ctx)
     g_assert_cmpint(yields, >=, 8);
     g_assert_cmpint(yields, <=, 9);
     g_assert_cmpuint(aio_stat_get(&s->poll_yields), ==, yields);
+    ring_close(ctx, &r);
+}
+
+/* Nobody takes it. Should the test be preempted meanwhile, that looks as if somebody did, and the pauses start anew. */
+static void case_yields_less_and_less_when_alone(AioContext *ctx)
+{
+    Ring r;
+
+    set_yield(ctx, INT64_C(1000000000000), 100, 0);
+    ring_open(ctx, &r);
+    join(ctx, &r);
+    poll_found_after(ctx, &r, 50000);
+    g_assert_cmpint(yields, >=, 5);
+    g_assert_cmpint(yields, <=, 500);
     ring_close(ctx, &r);
 }
 
@@ -552,6 +566,7 @@ static const LoopCaseEntry cases[] = {
     {"polling/as-long-as-a-sleep-costs", case_polls_as_long_as_sleep_costs},
     {"polling/in-vain-is-not-prolonged", case_in_vain_is_not_prolonged},
     {"yield/between-looks", case_yields_between_looks},
+    {"yield/less-and-less-when-alone", case_yields_less_and_less_when_alone},
     {"yield/not-before-its-time", case_yields_not_before_time},
     {"yield/time-of-others-does-not-count", case_time_of_others_does_not_count},
     {"yield/long-absence-ends-it", case_long_absence_ends_it},
