@@ -145,7 +145,7 @@ static void uring_wait(AioContext *ctx, int64_t timeout_ns)
     aio_stat_add(&ctx->stats.wait_calls, 1);
     /* Must not sleep without watching everything. */
     ret = aio_uring_enter(ctx, timeout_ns != 0 && complete, timeout_ns);
-    if (timeout_ns != 0 && ret < 0 && ret != -EINTR && ret != -ETIME) {
+    if (timeout_ns != 0 && aio_uring_refused(ret)) {
         /* Short of memory, as a rule. To ask again at once would keep a processor busy for as long as that lasts. */
         aio_uring_rest(ctx, aio_soon(timeout_ns));
     }

@@ -21,6 +21,11 @@ struct io_uring_sqe *aio_uring_sqe_own(AioContext *ctx, AioCompletion *c);
  * @timeout_ns (-1: no limit). The number submitted or -errno; -ETIME when time was up.
  */
 int aio_uring_enter(AioContext *ctx, unsigned int min, int64_t timeout_ns);
+/* What aio_uring_enter() returned means that the kernel neither waited nor looked at completions. */
+static inline bool aio_uring_refused(int ret)
+{
+    return ret < 0 && ret != -EINTR && ret != -ETIME;
+}
 /* The kernel refused that: sleep for at most @ns (> 0), until there is a completion of what it took before. */
 void aio_uring_rest(AioContext *ctx, int64_t ns);
 

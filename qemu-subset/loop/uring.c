@@ -252,11 +252,6 @@ static void count_submitted(AioContext *ctx, AioUring *u, unsigned int head)
     }
 }
 
-static bool refused(int ret)
-{
-    return ret < 0 && ret != -EINTR && ret != -ETIME;
-}
-
 static int enter(AioContext *ctx, unsigned int submit, unsigned int flags, unsigned int min, int64_t timeout_ns)
 {
     AioUring *u = ctx->uring;
@@ -285,7 +280,7 @@ static int enter(AioContext *ctx, unsigned int submit, unsigned int flags, unsig
         count_submitted(ctx, u, sq->sqe_tail - submit);
     }
     if (flags & IORING_ENTER_GETEVENTS) {
-        u->refused = refused(ret);
+        u->refused = aio_uring_refused(ret);
     }
     return ret;
 }
@@ -295,7 +290,7 @@ int aio_uring_enter(AioContext *ctx, unsigned int min, int64_t timeout_ns)
     unsigned int submit = aio_uring_queued(ctx);
     int ret = enter(ctx, submit, IORING_ENTER_GETEVENTS, min, timeout_ns);
 
-    if (submit && refused(ret)) {
+    if (submit && aio_uring_refused(ret)) {
         /* Then it has not looked at completions either, which may be what it is short of. */
         enter(ctx, 0, IORING_ENTER_GETEVENTS, 0, -1);
     }
@@ -307,7 +302,7 @@ void aio_uring_rest(AioContext *ctx, int64_t ns)
     struct timespec ts = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 
     aio_stat_add(&ctx->stats.wait_calls, 1);
-    if (refused(enter(ctx, 0, IORING_ENTER_GETEVENTS, 1, ns))) {
+    if (aio_uring_refused(enter(ctx, 0, IORING_ENTER_GETEVENTS, 1, ns))) {
         nanosleep(&ts, NULL);
     }
 }
