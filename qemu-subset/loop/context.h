@@ -288,8 +288,9 @@ void aio_adaptive_refresh(AioContext *ctx);
 /* Look at everything that can be looked at in user space; true if there is work. */
 bool aio_adaptive_look(AioContext *ctx);
 /*
- * From *@start, poll for at most @timeout_ns (-1: no limit) and the adaptive limit; returns true if there is work, and moves
- * *@start on by the time that other threads have had the processor meanwhile.
+ * From *@start, poll for at most @timeout_ns (-1: no limit) and the adaptive limit; returns true if there is work, and then moves
+ * *@start on by the time that other threads have had the processor meanwhile, unless that was so long that the wait is to count
+ * as one that polling does not catch.
  */
 bool aio_adaptive_poll(AioContext *ctx, int64_t timeout_ns, int64_t *start);
 /* sched_yield(2); tests replace it. */

@@ -459,6 +459,28 @@ static void case_time_of_others_does_not_count(AioContext *ctx)
     g_assert_true(kept);
 }
 
+/* Timers are due by the clock, whoever had the processor. */
+static void case_time_of_others_delays_no_timer(AioContext *ctx)
+{
+    int fired = 0;
+    AioTimer t;
+    Ring r;
+
+    set_yield(ctx, INT64_MAX, 1, 100000);
+    ring_open(ctx, &r);
+    join(ctx, &r);
+    ctx->no_yield_until = 0;
+    ctx->poll_ns = INT64_MAX;
+    yields = 0;
+    aio_timer_init(&t, ctx, CLOCK_TYPE_REALTIME, bump, &fired);
+    aio_timer_mod_ns(&t, aio_now_ns() + 250000);
+    while (!fired) {
+        aio_poll(ctx, true);
+    }
+    g_assert_cmpint(yields, <=, 3);
+    ring_close(ctx, &r);
+}
+
 /* Who keeps it for 1 ms gets it once; the wait goes on asleep, and later ones keep the processor for 10 ms. */
 static void case_long_absence_ends_it(AioContext *ctx)
 {
@@ -569,6 +591,7 @@ static const LoopCaseEntry cases[] = {
     {"yield/less-and-less-when-alone", case_yields_less_and_less_when_alone},
     {"yield/not-before-its-time", case_yields_not_before_time},
     {"yield/time-of-others-does-not-count", case_time_of_others_does_not_count},
+    {"yield/time-of-others-delays-no-timer", case_time_of_others_delays_no_timer},
     {"yield/long-absence-ends-it", case_long_absence_ends_it},
     {"pass/one-clock-read", case_one_clock_read_a_pass},
 };
