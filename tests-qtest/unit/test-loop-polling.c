@@ -512,50 +512,6 @@ static void case_long_absence_ends_it(AioContext *ctx)
     ring_close(ctx, &r);
 }
 
-/* --- The clock of a pass --- */
-
-typedef struct Readings {
-    AioContext *ctx;
-    int64_t first, second;
-} Readings;
-
-static void let_time_pass(void)
-{
-    int64_t start = aio_now_ns();
-
-    while (aio_now_ns() == start) {
-    }
-}
-
-static void read_twice(void *opaque)
-{
-    Readings *r = opaque;
-
-    r->first = aio_pass_ns(r->ctx);
-    let_time_pass();
-    r->second = aio_pass_ns(r->ctx);
-}
-
-static void case_one_clock_read_a_pass(AioContext *ctx)
-{
-    Readings a = {.ctx = ctx}, b = {.ctx = ctx};
-    int64_t before = aio_now_ns();
-
-    aio_bh_schedule_oneshot(ctx, read_twice, &a);
-    g_assert_true(aio_poll(ctx, false));
-    g_assert_cmpint(a.first, >=, before);
-    g_assert_cmpint(a.second, ==, a.first);
-    let_time_pass();
-    aio_bh_schedule_oneshot(ctx, read_twice, &b);
-    g_assert_true(aio_poll(ctx, false));
-    g_assert_cmpint(b.first, >, a.first);
-    g_assert_cmpint(b.second, ==, b.first);
-    /* Outside there is no pass to last: each reading is a new one. */
-    read_twice(&a);
-    g_assert_cmpint(a.first, >, b.first);
-    g_assert_cmpint(a.second, >, a.first);
-}
-
 static void test_main_never_polls(void)
 {
     AioContextConfig cfg = {.name = "main", .monitor = AIO_MONITOR_EPOLL, .is_main = true};
@@ -593,7 +549,6 @@ static const LoopCaseEntry cases[] = {
     {"yield/time-of-others-does-not-count", case_time_of_others_does_not_count},
     {"yield/time-of-others-delays-no-timer", case_time_of_others_delays_no_timer},
     {"yield/long-absence-ends-it", case_long_absence_ends_it},
-    {"pass/one-clock-read", case_one_clock_read_a_pass},
 };
 
 int main(int argc, char **argv)
