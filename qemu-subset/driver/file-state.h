@@ -16,6 +16,7 @@ typedef struct FileLocks {
 typedef struct FileState {
     EngineFile file;
     EngineKind kind;
+    OnOffAuto nonblock; /* x-nonblock */
     int writable_fd; /* opened because permissions are about to need it, -1: none */
     char *filename;
     bool is_device; /* host_device */

@@ -96,6 +96,11 @@ static bool choose_engine(FileState *s, const BlockNode *node, const BlockdevOpt
     if (engine_probe(s->kind, errp) < 0) {
         return false;
     }
+    s->nonblock = o->has_x_nonblock ? o->x_nonblock : ON_OFF_AUTO_AUTO;
+    if (s->nonblock == ON_OFF_AUTO_ON && (s->kind != ENGINE_IO_URING || s->is_device)) {
+        error_setg(errp, "x-nonblock=on requires aio=io_uring and a regular file");
+        return false;
+    }
     s->file.max_batch = o->has_aio_max_batch ? (uint64_t)o->aio_max_batch : 0;
     return true;
 }
@@ -103,6 +108,26 @@ static bool choose_engine(FileState *s, const BlockNode *node, const BlockdevOpt
 static int open_flags(const BlockNode *node, bool writable)
 {
     return O_CLOEXEC | (writable ? O_RDWR : O_RDONLY) | (node->direct ? O_DIRECT : 0);
+}
+
+/* After open(2), which O_NONBLOCK would make fail where a lease has to be broken. 0, or -errno with @errp set. */
+static int set_nonblock(FileState *s, int fd, Error **errp)
+{
+    int flags;
+
+    s->file.nonblock = s->nonblock == ON_OFF_AUTO_ON || (s->nonblock == ON_OFF_AUTO_AUTO && s->kind == ENGINE_IO_URING &&
+                                                         !s->is_device && engine_file_in_memory(fd));
+    if (!s->file.nonblock) {
+        return 0;
+    }
+    flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+        int err = errno;
+
+        error_setg_errno(errp, err, "Could not set O_NONBLOCK on '%s'", s->filename);
+        return -err;
+    }
+    return 0;
 }
 
 /* A file descriptor, or -errno with @errp set. */
@@ -125,7 +150,12 @@ static int open_fd(const BlockNode *node, const char *filename, bool writable, E
     fd = open(filename, open_flags(node, writable));
     err = errno;
     if (fd >= 0) {
-        return fd;
+        int ret = set_nonblock(node->state, fd, errp);
+
+        if (ret < 0) {
+            close(fd);
+        }
+        return ret < 0 ? ret : fd;
     }
     if (err == EINVAL && node->direct) {
         int plain = open(filename, open_flags(node, writable) & ~O_DIRECT);

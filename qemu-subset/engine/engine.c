@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <glib.h>
 #include <limits.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
 static const EngineBackend *const backends[ENGINE_KINDS] = {
     [ENGINE_THREADS] = &engine_backend_threads,
@@ -120,6 +122,13 @@ int engine_attach(EngineKind kind, AioContext *ctx, Error **errp)
     batch_init(b, backend, ctx);
     aio_source_attach(ctx, backend->slot, &b->source);
     return 0;
+}
+
+bool engine_file_in_memory(int fd)
+{
+    struct statfs fs;
+
+    return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
 int engine_probe(EngineKind kind, Error **errp)

@@ -27,6 +27,7 @@ typedef enum EngineOp {
 typedef struct EngineFile {
     int fd;
     bool direct;             /* O_DIRECT */
+    bool nonblock;           /* O_NONBLOCK: io_uring carries requests out in the thread that submits them */
     bool is_block_device;
     bool writable;
     uint32_t request_align;  /* bytes; offset and length of every request */
@@ -98,6 +99,12 @@ void engine_file_close(EngineFile *file);
  * engine_submit() needs it to have succeeded for this context; engine_attach() is cheap when it already has.
  */
 int engine_attach(EngineKind kind, AioContext *ctx, Error **errp);
+
+/*
+ * [any] Whether the file system of @fd keeps files in memory, so that a request costs a copy and waits for nothing (tmpfs(5),
+ * ramfs). io_uring does not know that, and hands each request to a kernel thread unless the file has O_NONBLOCK.
+ */
+bool engine_file_in_memory(int fd);
 
 /* [any] "threads", "native", "io_uring"; whether this build has it. */
 const char *engine_name(EngineKind kind);

@@ -51,7 +51,8 @@ static bool run_engine(EngineKind kind, const BenchConfig *cfg, BenchResult *res
     AioPollParams poll = {cfg->poll_max_ns, AIO_POLL_GROW_DEFAULT, AIO_POLL_SHRINK_DEFAULT, AIO_POLL_WEIGHT_DEFAULT,
                           AIO_POLL_YIELD_NS_DEFAULT};
     Runner r = {.kind = kind,
-                .file = {.fd = cfg->fd, .direct = cfg->direct, .request_align = 4096, .memory_align = 4096}};
+                .file = {.fd = cfg->fd, .direct = cfg->direct, .nonblock = cfg->nonblock, .request_align = 4096,
+                         .memory_align = 4096}};
     g_autofree Slot *slots = g_new0(Slot, cfg->depth);
     Error *err = NULL;
     AioContext *ctx = aio_context_new(&ctx_cfg, &err);

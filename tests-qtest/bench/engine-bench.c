@@ -242,7 +242,12 @@ static int make_file(BenchConfig *cfg, const char *dir, char **path)
     close(cfg->fd);
     cfg->path = *path;
     cfg->fd = open(*path, O_RDWR | (cfg->direct ? O_DIRECT : 0));
-    return cfg->fd < 0 ? -errno : 0;
+    if (cfg->fd < 0) {
+        return -errno;
+    }
+    /* What the file driver does; the bare loops get it as well. */
+    cfg->nonblock = cfg->nonblock && engine_file_in_memory(cfg->fd);
+    return cfg->nonblock && fcntl(cfg->fd, F_SETFL, fcntl(cfg->fd, F_GETFL) | O_NONBLOCK) ? -errno : 0;
 }
 
 static AioMonitor monitor_by_name(const char *name)
@@ -277,14 +282,15 @@ static void run_all(BenchConfig *cfg, const char *depths, int rounds, const char
 
 int main(int argc, char **argv)
 {
-    BenchConfig cfg = {.block = 4096, .direct = true, .uring_flags = AIO_URING_AUTO};
+    BenchConfig cfg = {.direct = true, .uring_flags = AIO_URING_AUTO};
     g_autofree char *dir = g_strdup("/dev/shm"), *depths = g_strdup("1,8,32,128"), *json = NULL, *monitor = NULL;
     g_autofree char *engines = NULL, *qemu_img = NULL, *path = NULL;
-    int rounds = 9, ms = 200, uring_flags = -1, size = 64;
-    gboolean cached = FALSE;
+    int rounds = 9, ms = 200, uring_flags = -1, size = 64, block = 4;
+    gboolean cached = FALSE, workers = FALSE;
     GOptionEntry entries[] = {
         {"dir", 0, 0, G_OPTION_ARG_FILENAME, &dir, "where to make the file (default /dev/shm)", "DIR"},
         {"size", 0, 0, G_OPTION_ARG_INT, &size, "MiB of that file, a power of two (default 64)", "N"},
+        {"block", 0, 0, G_OPTION_ARG_INT, &block, "KiB a request, a power of two (default 4)", "N"},
         {"depth", 0, 0, G_OPTION_ARG_STRING, &depths, "requests in flight (default 1,8,32,128)", "LIST"},
         {"rounds", 0, 0, G_OPTION_ARG_INT, &rounds, "interleaved rounds (default 9)", "N"},
         {"ms", 0, 0, G_OPTION_ARG_INT, &ms, "duration of each measurement (default 200)", "MS"},
@@ -294,6 +300,8 @@ int main(int argc, char **argv)
         {"poll-max-ns", 0, 0, G_OPTION_ARG_INT64, &cfg.poll_max_ns, "polling in user space (default 0: none)", "NS"},
         {"aio-max-batch", 0, 0, G_OPTION_ARG_INT64, &cfg.max_batch, "batch limit (default 0: 32)", "N"},
         {"cached", 0, 0, G_OPTION_ARG_NONE, &cached, "without O_DIRECT", NULL},
+        {"workers", 0, 0, G_OPTION_ARG_NONE, &workers, "x-nonblock=off: on tmpfs io_uring leaves requests to kernel threads",
+         NULL},
         {"qemu-img", 0, 0, G_OPTION_ARG_FILENAME, &qemu_img, "compare threads with 'qemu-img bench' of this",
          "PROGRAM"},
         {"json", 0, 0, G_OPTION_ARG_FILENAME, &json, "write results there", "FILE"},
@@ -312,10 +320,16 @@ int main(int argc, char **argv)
         fprintf(stderr, "engine-bench: --size must be a power of two between 1 and 65536\n");
         return 1;
     }
+    if (block < 4 || block > 1024 || (block & (block - 1))) {
+        fprintf(stderr, "engine-bench: --block must be a power of two between 4 and 1024\n");
+        return 1;
+    }
     cfg.size = (uint64_t)size << 20;
+    cfg.block = (unsigned int)block << 10;
     cfg.monitor = monitor ? monitor_by_name(monitor) : AIO_MONITOR_AUTO;
     cfg.uring_flags = uring_flags >= 0 ? (unsigned int)uring_flags : AIO_URING_AUTO;
     cfg.direct = !cached;
+    cfg.nonblock = !workers;
     cfg.duration_ns = ms * INT64_C(1000000);
     cfg.qemu_img = qemu_img;
     ret = make_file(&cfg, dir, &path);

@@ -15,6 +15,7 @@ typedef struct BenchConfig {
     unsigned int depth;  /* requests in flight */
     int64_t duration_ns; /* of one measurement */
     bool direct;
+    bool nonblock; /* where the file is in memory; then: whether it has O_NONBLOCK */
     AioMonitor monitor;
     unsigned int uring_flags;
     int64_t poll_max_ns, max_batch;

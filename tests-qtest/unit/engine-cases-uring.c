@@ -3,9 +3,11 @@
 #include "unit/engine-cases.h"
 #include "loop/kernel-queue-int.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { PAGE = 4096 };
@@ -48,7 +50,78 @@ static void case_own_sqes(Env *env)
     fault_reset();
 }
 
+/* --- Who carries requests out on a file in memory --- */
+
+enum { LONG = 256 * 1024 };
+
+/* Kernel threads that work for the calling thread; they stay for a while when they have nothing to do. */
+static unsigned int count_workers(void)
+{
+    g_autofree char *name = g_strdup_printf("iou-wrk-%d\n", gettid());
+    DIR *tasks = opendir("/proc/self/task");
+    unsigned int n = 0;
+    struct dirent *d;
+
+    while ((d = readdir(tasks))) {
+        g_autofree char *path = g_strdup_printf("/proc/self/task/%s/comm", d->d_name), *comm = NULL;
+
+        n += g_file_get_contents(path, &comm, NULL, NULL) && !strcmp(comm, name);
+    }
+    closedir(tasks);
+    return n;
+}
+
+/* @n at once; the number of workers afterwards. */
+static unsigned int workers_after(Env *env, EngineOp op, size_t bytes, unsigned int n)
+{
+    autofree uint8_t *buf = env_buffer(n * bytes);
+    Req r[8];
+
+    g_assert_cmpuint(n, <=, G_N_ELEMENTS(r));
+    aio_plug(env->ctx);
+    for (unsigned int i = 0; i < n; i++) {
+        req_init(&r[i], env, op, i * bytes, buf + i * bytes, bytes);
+        g_assert_true(req_submit(&r[i]));
+    }
+    aio_unplug(env->ctx);
+    env_wait(env);
+    for (unsigned int i = 0; i < n; i++) {
+        g_assert_cmpint(r[i].er.ret, ==, 0);
+    }
+    return count_workers();
+}
+
+/* In a thread without a history. */
+static void *submitter(void *opaque)
+{
+    Env *env = env_new(opaque, 0);
+
+    g_assert_nonnull(env);
+    g_assert_true(env->file.nonblock);
+    grow_file(env);
+    g_assert_cmpuint(workers_after(env, ENGINE_READ, PAGE, 8), ==, 0);
+    g_assert_cmpuint(workers_after(env, ENGINE_WRITE, PAGE, 8), ==, 0);
+    g_assert_cmpuint(workers_after(env, ENGINE_READ, LONG - PAGE, 4), ==, 0);
+    g_assert_cmpuint(workers_after(env, ENGINE_WRITE, LONG, 1), ==, 0);
+    g_assert_cmpuint(workers_after(env, ENGINE_READ, LONG, 2), >, 0);
+    env_free(env);
+    return NULL;
+}
+
+static void case_who_works(Env *env)
+{
+    pthread_t thread;
+
+    if (!env->file.nonblock) {
+        g_test_skip("files are not in memory there");
+        return;
+    }
+    g_assert_cmpint(pthread_create(&thread, NULL, submitter, (void *)env->cfg), ==, 0);
+    pthread_join(thread, NULL);
+}
+
 const EngineCase engine_cases_uring[] = {
+    {"submit/no-worker-unless-long", case_who_works, .in_memory = true},
     {"submit/own-sqes-are-no-requests", case_own_sqes, .all_monitors = true},
     {NULL},
 };

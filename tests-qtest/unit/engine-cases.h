@@ -14,6 +14,7 @@ typedef struct EngineCase {
     void (*fn)(Env *env);
     unsigned int max_events;
     bool all_monitors;
+    bool in_memory; /* only for files in memory, and without registration */
 } EngineCase;
 
 extern const EngineCase engine_cases_rw[], engine_cases_many[], engine_cases_fault[];

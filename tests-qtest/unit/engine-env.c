@@ -71,6 +71,7 @@ EngineFile env_other_file(const Env *env, int fd)
     EngineFile other = env->file;
 
     other.fd = fd;
+    other.nonblock = false;
     other.registration = (AioFile){0};
     return other;
 }
@@ -108,6 +109,11 @@ Env *env_new(const EnvConfig *cfg, unsigned int max_events)
     unlink(env->path); /* at once: some cases abort */
     env->file.writable = true;
     env->file.direct = cfg->direct;
+    /* As the file driver has it by default. */
+    env->file.nonblock = cfg->kind == ENGINE_IO_URING && engine_file_in_memory(env->file.fd);
+    if (env->file.nonblock) {
+        g_assert_cmpint(fcntl(env->file.fd, F_SETFL, fcntl(env->file.fd, F_GETFL) | O_NONBLOCK), ==, 0);
+    }
     env->file.request_align = cfg->direct ? 4096 : 1;
     env->file.memory_align = cfg->direct ? 4096 : 1;
     if (cfg->registered) {

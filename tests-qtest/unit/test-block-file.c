@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Images in files: becoming writable, and sizes. */
+/* Images in files: becoming writable, sizes, and O_NONBLOCK. */
 #include "unit/block-env.h"
+#include "driver/file-state.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <semaphore.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 static void keep_report(void *opaque, const char *text)
@@ -150,6 +154,109 @@ static void test_resize_refused(void)
     }
 }
 
+/* --- O_NONBLOCK --- */
+
+/* A file in memory wherever temporary ones are; opening its name in /proc makes another description of it. */
+static int memory_file(char **path)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC);
+
+    g_assert_cmpint(ftruncate(fd, 4096), ==, 0);
+    *path = g_strdup_printf("/proc/self/fd/%d", fd);
+    return fd;
+}
+
+static bool has_nonblock(const BlockNode *n)
+{
+    const FileState *s = n->state;
+    bool set = fcntl(s->file.fd, F_GETFL) & O_NONBLOCK;
+
+    g_assert_true(s->file.nonblock == set);
+    return set;
+}
+
+static void test_nonblock(void)
+{
+    static const struct {
+        const char *options;
+        bool set;
+    } cases[] = {
+        { "aio=io_uring", true },
+        { "aio=io_uring,x-nonblock=auto", true },
+        { "aio=io_uring,x-nonblock=on", true },
+        { "aio=io_uring,x-nonblock=off", false },
+        { "aio=threads", false },
+        { "aio=threads,x-nonblock=auto", false },
+    };
+    g_autofree char *path = NULL;
+    int fd = memory_file(&path);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases) && (env_engine_usable("io_uring") || !cases[i].set); i++) {
+        BlockNode *n = env_open("driver=file,filename=%s,%s", path, cases[i].options);
+
+        g_assert_true(has_nonblock(n) == cases[i].set);
+        block_node_unref(n);
+    }
+    g_assert_false(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    close(fd);
+}
+
+/* The program's own file need not be in memory. */
+static void test_nonblock_elsewhere(void)
+{
+    const char *const own = "driver=file,read-only=on,filename=/proc/self/exe,aio=io_uring";
+    struct statfs fs;
+    BlockNode *n;
+
+    if (!env_engine_usable("io_uring")) {
+        return;
+    }
+    g_assert_cmpint(statfs("/proc/self/exe", &fs), ==, 0);
+    if (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC) {
+        n = env_open("%s", own);
+        g_assert_false(has_nonblock(n));
+        block_node_unref(n);
+    }
+    n = env_open("%s,x-nonblock=on", own);
+    g_assert_true(has_nonblock(n));
+    block_node_unref(n);
+}
+
+static void test_nonblock_becomes_writable(void)
+{
+    g_autofree char *path = NULL;
+    int fd = memory_file(&path);
+    char buf[512] = { 1 };
+
+    if (env_engine_usable("io_uring")) {
+        BlockNode *n = env_open("driver=file,aio=io_uring,auto-read-only=on,filename=%s", path);
+        BlockBackend *blk = blk_new(BLK_PERM_CONSISTENT_READ, BLK_PERM_ALL);
+
+        blk_insert_node(blk, n, &error_abort);
+        g_assert_true(has_nonblock(n));
+        blk_set_perm(blk, BLK_PERM_WRITE, BLK_PERM_ALL, &error_abort);
+        g_assert_true(has_nonblock(n));
+        g_assert_cmpint(blk_pwrite(blk, 0, 512, buf, 0), ==, 0);
+        blk_unref(blk);
+        block_node_unref(n);
+    }
+    close(fd);
+}
+
+static void test_nonblock_refused(void)
+{
+    static const char *const cases[] = {
+        "driver=file,filename=/dev/null,x-nonblock=on",
+        "driver=host_device,filename=/dev/null,aio=io_uring,x-nonblock=on",
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = env_open_error("%s", cases[i]);
+
+        g_assert_cmpstr(text, ==, "x-nonblock=on requires aio=io_uring and a regular file");
+    }
+}
+
 int main(int argc, char **argv)
 {
     env_init(&argc, &argv);
@@ -157,5 +264,9 @@ int main(int argc, char **argv)
     g_test_add_func("/block/resize/reaches-file", test_resize);
     g_test_add_func("/block/resize/lets-the-loop-run", test_resize_lets_loop_run);
     g_test_add_func("/block/resize/refused-changes-nothing", test_resize_refused);
+    g_test_add_func("/block/driver/nonblock/io_uring-in-memory", test_nonblock);
+    g_test_add_func("/block/driver/nonblock/elsewhere-if-asked", test_nonblock_elsewhere);
+    g_test_add_func("/block/driver/nonblock/becomes-writable", test_nonblock_becomes_writable);
+    g_test_add_func("/block/driver/nonblock/refused", test_nonblock_refused);
     return env_run();
 }

@@ -27,7 +27,10 @@ static void add_runs(const EngineCase *c, EngineKind kind, AioMonitor monitor, b
         bool direct;
     } places[] = {{"/dev/shm", "tmpfs", true}, {"/var/tmp", "disk", true}, {"/var/tmp", "disk-cached", false}};
 
-    for (size_t p = 0; p < (monitor == AIO_MONITOR_AUTO ? G_N_ELEMENTS(places) : 1); p++) {
+    if (c->in_memory && registered) {
+        return;
+    }
+    for (size_t p = 0; p < (monitor == AIO_MONITOR_AUTO && !c->in_memory ? G_N_ELEMENTS(places) : 1); p++) {
         Run *run = g_new0(Run, 1);
         g_autofree char *path = NULL;
 
