@@ -45,6 +45,8 @@ typedef struct ChardevBackend {
 
 extern const ChardevBackend chardev_socket, chardev_stdio, chardev_file, chardev_pty, chardev_null;
 
+/* A device that is registered and open; NULL with @errp set. The caller has looked at @id and at the keys of @opts. */
+Chardev *chardev_create(const char *id, const ChardevBackend *backend, const Opts *opts, Error **errp);
 /* Streams are there: watch them and tell the frontend. */
 void chardev_connected(Chardev *c, int in_fd, int out_fd);
 
