@@ -230,6 +230,12 @@ bool aio_poll_is_nested(const AioContext *ctx)
     return ctx->depth > 1;
 }
 
+void aio_poll_look_next(AioContext *ctx)
+{
+    assert(in_home(ctx));
+    ctx->skipped = AIO_PASSES_WITHOUT_LOOK;
+}
+
 bool aio_poll(AioContext *ctx, bool blocking)
 {
     bool progress;

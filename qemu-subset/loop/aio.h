@@ -74,6 +74,11 @@ unsigned int aio_context_uring_flags(const AioContext *ctx);
 bool aio_poll(AioContext *ctx, bool blocking);
 /* True in callbacks of a pass that began inside another pass: their caller is in the middle of something. */
 bool aio_poll_is_nested(const AioContext *ctx);
+/*
+ * Passes that have work look at descriptors only now and then. After this the next one does: for work that lasts long and has
+ * been put off so that others get their turn.
+ */
+void aio_poll_look_next(AioContext *ctx);
 
 /*
  * [any, signal handlers too] Make a sleeping aio_poll() of @ctx return (or the next one not sleep). Writes only if it sleeps

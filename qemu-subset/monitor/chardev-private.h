@@ -21,7 +21,9 @@ struct Chardev {
     GByteArray *pending; /* output; the peer took the first @taken bytes of it */
     guint taken;
     GByteArray *rest; /* input that the frontend left for later */
+    bool more;        /* the frontend wants to be called again, with the rest or without */
     AioBH *rest_bh;   /* passes it on */
+    int64_t turn_end; /* when the frontend should return */
     bool watching_write;
 
     /* sockets */

@@ -16,11 +16,15 @@ static ListNode all = {&all, &all};
 /* A peer that leaves so many bytes unread is not read itself: what it asks for would only make them more. */
 #define UNREAD_PAUSE (16u << 20)
 
+/* How long a frontend may work on input in one pass of the main loop. Many commands last less, and nobody feels the delay. */
+#define TURN_NS 2000000
+
 /* How soon held input is looked at again. */
 #define HOLD_NS 1000000
 
 static bool hold_all;
 static AioTimer hold_timer;
+static int64_t (*turn_clock)(void);
 
 static void update_watch(Chardev *c);
 
@@ -74,7 +78,7 @@ static void disconnect(Chardev *c)
     close_fds(c);
     forget_pending(c);
     g_byte_array_set_size(c->rest, 0);
-    c->hung_up = false;
+    c->more = c->hung_up = false;
     if (c->fe && c->fe->event) {
         c->fe->event(c->fe_opaque, CHARDEV_CLOSED);
     }
@@ -152,13 +156,39 @@ void chardev_hold_input(bool yes)
     hold_all = yes;
 }
 
+void chardev_set_turn_clock(int64_t (*clock)(void))
+{
+    turn_clock = clock;
+}
+
+static int64_t turn_now(void)
+{
+    return turn_clock ? turn_clock() : clock_get_ns(CLOCK_TYPE_REALTIME);
+}
+
+bool chardev_turn_over(Chardev *c)
+{
+    c->more = c->more || turn_now() >= c->turn_end;
+    return c->more;
+}
+
 static void pass_on(Chardev *c, const uint8_t *buf, size_t len)
 {
-    size_t n = c->fe ? c->fe->read(c->fe_opaque, buf, len) : len;
+    size_t n = len;
 
+    if (c->fe) {
+        c->more = false;
+        c->turn_end = turn_now() + TURN_NS;
+        n = c->fe->read(c->fe_opaque, buf, len);
+    }
     /* There may be neither a peer nor a frontend any more. */
-    if (n < len && c->fe && c->in_fd >= 0) {
+    if (!c->fe || c->in_fd < 0) {
+        return;
+    }
+    if (n < len) {
         g_byte_array_append(c->rest, buf + n, (guint)(len - n));
+    }
+    if (c->rest->len || c->more) {
         update_watch(c);
     }
 }
@@ -177,7 +207,7 @@ static void pass_rest(void *opaque)
         hold(c);
     } else if (may_read(c)) {
         c->rest = g_byte_array_new();
-        pass_on(c, rest->data, rest->len);
+        pass_on(c, rest->len ? rest->data : (const uint8_t *)"", rest->len);
         g_byte_array_unref(rest);
         update_watch(c);
     }
@@ -247,8 +277,9 @@ static void update_watch(Chardev *c)
     AioContext *ctx = aio_context_main();
     bool want_read = may_read(c), want_write = c->out_fd >= 0 && c->pollable && unread(c);
 
-    if (want_read && c->rest->len) {
+    if (want_read && (c->rest->len || c->more)) {
         aio_bh_schedule(c->rest_bh);
+        aio_poll_look_next(ctx);
         want_read = false;
     }
     if (c->in_fd >= 0 && c->in_fd == c->out_fd) {
@@ -331,6 +362,7 @@ bool chardev_set_frontend(Chardev *c, const ChardevFrontend *ops, void *opaque, 
 void chardev_clear_frontend(Chardev *c)
 {
     c->fe = NULL;
+    c->more = false;
     g_byte_array_set_size(c->rest, 0);
     update_watch(c);
 }

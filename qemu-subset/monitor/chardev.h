@@ -13,8 +13,8 @@ typedef struct Chardev Chardev;
 typedef enum ChardevEvent { CHARDEV_OPENED, CHARDEV_CLOSED } ChardevEvent;
 
 /*
- * Who uses the stream. read() returns how many bytes it took: all, unless chardev_enough() says that it is time to stop. It
- * gets the rest again in a later pass. It may pause the device with chardev_pause().
+ * Who uses the stream. read() returns how many bytes it took: all, unless chardev_enough() or chardev_turn_over() says that it
+ * is time to stop. It gets the rest again in a later pass. It may pause the device with chardev_pause().
  */
 typedef struct ChardevFrontend {
     size_t (*read)(void *opaque, const uint8_t *buf, size_t len);
@@ -57,6 +57,11 @@ void chardev_clear_frontend(Chardev *c);
 void chardev_write(Chardev *c, const void *buf, size_t len);
 /* For read(): the peer has left so much unread that what it asks for has to wait. */
 bool chardev_enough(const Chardev *c);
+/*
+ * For read(), between two commands: so much time has gone by in this call that others should have their turn. When it says so,
+ * read() is called again in a later pass, if need be with no bytes at all, and nothing is read before.
+ */
+bool chardev_turn_over(Chardev *c);
 /* Bytes that the peer has not taken yet. */
 size_t chardev_unread(const Chardev *c);
 /*
@@ -72,6 +77,8 @@ void chardev_resume(Chardev *c);
  * the main loop by itself, and as long as this says so. Nothing is lost; reading goes on a moment later.
  */
 void chardev_hold_input(bool hold);
+/* For tests: the clock that chardev_turn_over() looks at, in nanoseconds. NULL: the real one. */
+void chardev_set_turn_clock(int64_t (*clock)(void));
 /* Push out what is queued, waiting a moment for slow readers; then close everything and remove sockets. */
 void chardev_cleanup(void);
 /* For a process that goes to the background: stdio devices fail from now on. */

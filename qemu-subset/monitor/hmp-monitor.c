@@ -9,7 +9,7 @@ struct HmpMonitor {
     char *chardev_id;
     Chardev *chardev;
     Readline *rl;
-    bool on_terminal;
+    bool on_terminal, turn_over;
 };
 
 #define HMP(obj) ((HmpMonitor *)(obj))
@@ -40,6 +40,7 @@ static void run_line(void *opaque, const char *line)
             readline_show_prompt(m->rl);
         }
         chardev_resume(m->chardev);
+        m->turn_over = chardev_turn_over(m->chardev);
     }
     object_unref(&m->obj);
 }
@@ -49,7 +50,8 @@ static size_t on_read(void *opaque, const uint8_t *buf, size_t len)
     HmpMonitor *m = opaque;
     size_t n = 0;
 
-    while (n < len && !chardev_enough(m->chardev)) {
+    m->turn_over = false;
+    while (n < len && !m->turn_over && !chardev_enough(m->chardev)) {
         readline_feed(m->rl, buf + n++, 1);
     }
     return n;

@@ -150,19 +150,20 @@ static size_t take_ahead(QmpMonitor *m, const char *buf, size_t len)
 
 /*
  * Requests are run in order, but for those that are executed out of band. What follows "quit" is not run. A command that polls
- * the loop does not bring us back here: input is held meanwhile.
+ * the loop does not bring us back here: input is held meanwhile. When the turn is over, requests that were taken ahead wait for
+ * the next one as the rest of the text does.
  */
 static size_t on_read(void *opaque, const uint8_t *buf, size_t len)
 {
     QmpMonitor *m = opaque;
     const char *p = (const char *)buf, *end = p + len;
-    bool again;
+    bool again, turn_over = false;
     QmpInput *in;
 
     g_assert(!m->running);
     object_ref(&m->obj);
     m->running = true;
-    while (!quitting()) {
+    while (!turn_over && !quitting()) {
         p += take_ahead(m, p, (size_t)(end - p));
         in = g_queue_pop_head(&m->queue);
         if (!in) {
@@ -170,6 +171,7 @@ static size_t on_read(void *opaque, const uint8_t *buf, size_t len)
         }
         answer(m, in->value, in->err);
         g_free(in);
+        turn_over = chardev_turn_over(m->chardev);
     }
     m->running = false;
     again = m->parser && !quitting();
