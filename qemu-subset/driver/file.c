@@ -115,8 +115,10 @@ static int set_nonblock(FileState *s, int fd, Error **errp)
 {
     int flags;
 
-    s->file.nonblock = s->nonblock == ON_OFF_AUTO_ON || (s->nonblock == ON_OFF_AUTO_AUTO && s->kind == ENGINE_IO_URING &&
-                                                         !s->is_device && engine_file_in_memory(fd));
+    if (s->file.fd < 0) { /* else requests are reading it, and another description of the file has what the first one had */
+        s->file.nonblock = s->nonblock == ON_OFF_AUTO_ON || (s->nonblock == ON_OFF_AUTO_AUTO && !s->is_device &&
+                                                             s->kind == ENGINE_IO_URING && engine_file_in_memory(fd));
+    }
     if (!s->file.nonblock) {
         return 0;
     }
