@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <termios.h>
 #include <unistd.h>
@@ -77,7 +76,7 @@ static void stdio_close(Chardev *c)
     stdio_owner = NULL;
 }
 
-const ChardevBackend chardev_stdio = {
+const ChardevClass chardev_stdio = {
     .name = "stdio",
     .params = (const char *const[]){"signal", NULL},
     .open = stdio_open,
@@ -110,7 +109,7 @@ static bool file_open(Chardev *c, const Opts *opts, Error **errp)
     return true;
 }
 
-const ChardevBackend chardev_file = {
+const ChardevClass chardev_file = {
     .name = "file",
     .params = (const char *const[]){"path", "append", NULL},
     .open = file_open,
@@ -137,7 +136,6 @@ static bool pty_open(Chardev *c, const Opts *opts, Error **errp)
         tcsetattr(c->listen_fd, TCSANOW, &raw);
     }
     c->filename = g_strdup_printf("pty:%s", ptsname(fd));
-    fprintf(stderr, "char device redirected to %s (label %s)\n", ptsname(fd), c->label);
     chardev_connected(c, fd, fd);
     return true;
 }
@@ -149,7 +147,7 @@ static void pty_close(Chardev *c)
     }
 }
 
-const ChardevBackend chardev_pty = {
+const ChardevClass chardev_pty = {
     .name = "pty",
     .params = (const char *const[]){NULL},
     .open = pty_open,
@@ -163,7 +161,7 @@ static bool null_open(Chardev *c, const Opts *opts, Error **errp)
     return true;
 }
 
-const ChardevBackend chardev_null = {
+const ChardevClass chardev_null = {
     .name = "null",
     .params = (const char *const[]){NULL},
     .open = null_open,

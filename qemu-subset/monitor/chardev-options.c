@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const ChardevBackend *const backends[] = {
+static const ChardevClass *const backends[] = {
     &chardev_socket, &chardev_stdio, &chardev_file, &chardev_pty, &chardev_null,
 };
 
-static const ChardevBackend *find_backend(const char *name)
+static const ChardevClass *find_backend(const char *name)
 {
     for (unsigned int i = 0; i < G_N_ELEMENTS(backends); i++) {
         if (name && !strcmp(backends[i]->name, name)) {
@@ -21,7 +21,7 @@ static const ChardevBackend *find_backend(const char *name)
 
 static bool check_key(void *opaque, const char *name, const char *value, Error **errp)
 {
-    const ChardevBackend *backend = opaque;
+    const ChardevClass *backend = opaque;
 
     if (!strcmp(name, "id") || !strcmp(name, "backend") || g_strv_contains(backend->params, name)) {
         return true;
@@ -30,41 +30,66 @@ static bool check_key(void *opaque, const char *name, const char *value, Error *
     return false;
 }
 
-static Chardev *chardev_new(const char *id, const Opts *opts, Error **errp)
+bool chardev_check_keys(const Opts *opts, Error **errp)
+{
+    const ChardevClass *backend = find_backend(opts_get(opts, "backend"));
+
+    return !backend || opts_foreach(opts, check_key, (void *)backend, errp);
+}
+
+bool chardev_check_backend(const char *id, const Opts *opts, Error **errp)
 {
     const char *name = opts_get(opts, "backend");
-    const ChardevBackend *backend = find_backend(name);
 
     if (!name) {
         error_setg(errp, "chardev: \"%s\" missing backend", id);
-        return NULL;
-    }
-    if (!strcmp(name, "fd")) {
+    } else if (!strcmp(name, "fd")) {
         error_setg(errp, "Parameter 'driver' expects a non-abstract device type");
-        return NULL;
-    }
-    if (!backend) {
+    } else if (!find_backend(name)) {
         error_setg(errp, "'%s' is not a valid char driver name", name);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+Chardev *chardev_add(const char *id, const Opts *opts, Error **errp)
+{
+    return chardev_create(id, find_backend(opts_get(opts, "backend")), opts, errp);
+}
+
+static Chardev *chardev_new(const char *id, const Opts *opts, GString *out, Error **errp)
+{
+    if (!chardev_check_backend(id, opts, errp)) {
         return NULL;
     }
     if (chardev_find(id)) {
         error_setg(errp, "Duplicate ID '%s' for chardev", id);
         return NULL;
     }
-    if (!opts_foreach(opts, check_key, (void *)backend, errp)) {
-        return NULL;
+    Chardev *c = chardev_check_keys(opts, errp) ? chardev_add(id, opts, errp) : NULL;
+    const char *pty = c ? chardev_pty_name(c) : NULL;
+    if (pty) {
+        g_autofree char *text = g_strdup_printf("char device redirected to %s (label %s)\n", pty, id);
+
+        if (out) {
+            g_string_append(out, text);
+        } else {
+            fputs(text, stdout);
+            fflush(stdout);
+        }
     }
-    return chardev_create(id, backend, opts, errp);
+    return c;
 }
 
 Chardev *chardev_new_opts(const char *params, Error **errp)
 {
     g_autoptr(Opts) opts = opts_parse(params, "backend", NULL, NULL, errp);
 
-    return opts ? chardev_new_parsed(opts, errp) : NULL;
+    return opts ? chardev_new_parsed(opts, NULL, errp) : NULL;
 }
 
-Chardev *chardev_new_parsed(const Opts *opts, Error **errp)
+Chardev *chardev_new_parsed(const Opts *opts, GString *out, Error **errp)
 {
     const char *id = opts_id(opts);
 
@@ -72,14 +97,21 @@ Chardev *chardev_new_parsed(const Opts *opts, Error **errp)
         error_setg(errp, "chardev: no id specified");
         return NULL;
     }
-    return chardev_new(id, opts, errp);
+    return chardev_new(id, opts, out, errp);
 }
 
-void chardev_print_backends(void)
+const char *chardev_backend_name(unsigned int i)
 {
-    printf("Available chardev backend types: \n");
-    for (unsigned int i = 0; i < G_N_ELEMENTS(backends); i++) {
-        printf("  %s\n", backends[i]->name);
+    return i < G_N_ELEMENTS(backends) ? backends[i]->name : NULL;
+}
+
+void chardev_list_backends(GString *out)
+{
+    const char *name;
+
+    g_string_append(out, "Available chardev backend types: \n");
+    for (unsigned int i = 0; (name = chardev_backend_name(i)); i++) {
+        g_string_append_printf(out, "  %s\n", name);
     }
 }
 
@@ -139,7 +171,7 @@ Chardev *chardev_new_parsed_short(const char *label, const Opts *opts, Error **e
 {
     const char *id = opts_get(opts, "chardev");
 
-    return id ? chardev_required(id, errp) : chardev_new(label, opts, errp);
+    return id ? chardev_required(id, errp) : chardev_new(label, opts, NULL, errp);
 }
 
 Chardev *chardev_new_short(const char *label, const char *text, Error **errp)

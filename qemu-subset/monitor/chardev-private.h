@@ -10,7 +10,7 @@
 struct Chardev {
     ListNode link;
     char *label, *filename;
-    const struct ChardevBackend *backend;
+    const struct ChardevClass *backend;
     int in_fd, out_fd; /* -1 while there is no peer */
     bool pollable;     /* regular files are not: they are written at once */
     int paused;
@@ -36,19 +36,19 @@ struct Chardev {
     bool dial_failed; /* since there was a peer, and that was told */
 };
 
-typedef struct ChardevBackend {
+typedef struct ChardevClass {
     const char *name;
     const char *const *params; /* known keys, NULL-terminated */
     bool (*open)(Chardev *c, const Opts *opts, Error **errp);
     /* The peer has gone: wait for the next one, or do nothing. */
     void (*disconnected)(Chardev *c);
     void (*close)(Chardev *c);
-} ChardevBackend;
+} ChardevClass;
 
-extern const ChardevBackend chardev_socket, chardev_stdio, chardev_file, chardev_pty, chardev_null;
+extern const ChardevClass chardev_socket, chardev_stdio, chardev_file, chardev_pty, chardev_null;
 
 /* A device that is registered and open; NULL with @errp set. The caller has looked at @id and at the keys of @opts. */
-Chardev *chardev_create(const char *id, const ChardevBackend *backend, const Opts *opts, Error **errp);
+Chardev *chardev_create(const char *id, const ChardevClass *backend, const Opts *opts, Error **errp);
 /* Streams are there: watch them and tell the frontend. */
 void chardev_connected(Chardev *c, int in_fd, int out_fd);
 

@@ -135,6 +135,30 @@ static int listen_on(Chardev *c, Error **errp)
     return fd;
 }
 
+static char *describe(const Chardev *c)
+{
+    const char *suffix = c->is_server ? ",server=on" : "";
+
+    return c->path ? g_strdup_printf("unix:%s%s", c->path, suffix)
+                   : g_strdup_printf("tcp:%s:%s%s", c->host, c->port, suffix);
+}
+
+/* "0" has become a number that somebody may connect to. */
+static void learn_port(Chardev *c)
+{
+    struct sockaddr_storage addr;
+    socklen_t len = sizeof(addr);
+    char port[NI_MAXSERV];
+
+    if (c->host && !getsockname(c->listen_fd, (struct sockaddr *)&addr, &len) &&
+        !getnameinfo((struct sockaddr *)&addr, len, NULL, 0, port, sizeof(port), NI_NUMERICSERV)) {
+        g_free(c->port);
+        c->port = g_strdup(port);
+        g_free(c->filename);
+        c->filename = describe(c);
+    }
+}
+
 static void make_stream(Chardev *c, int fd)
 {
     int one = 1;
@@ -216,14 +240,6 @@ static void try_again(void *opaque)
     }
 }
 
-static char *describe(const Chardev *c)
-{
-    const char *suffix = c->is_server ? ",server=on" : "";
-
-    return c->path ? g_strdup_printf("unix:%s%s", c->path, suffix)
-                   : g_strdup_printf("tcp:%s:%s%s", c->host, c->port, suffix);
-}
-
 static bool inherit(Chardev *c, const char *text, Error **errp)
 {
     int64_t fd;
@@ -254,6 +270,7 @@ static bool open_server(Chardev *c, bool wait, Error **errp)
     if (c->listen_fd < 0) {
         return false;
     }
+    learn_port(c);
     if (!wait) {
         watch_listener(c, true);
         return true;
@@ -301,7 +318,10 @@ static bool parse_mode(Chardev *c, const Opts *opts, bool *wait, Error **errp)
     if (!err && opts_get(opts, "wait") && !c->is_server) {
         error_setg(&err, "'wait' option is incompatible with socket in client connect mode");
     }
-    if (!err && c->reconnect_ns && c->is_server) {
+    if (!err && opts_get(opts, "reconnect-ms") && !opts_get(opts, "path") && !opts_get(opts, "host")) {
+        error_setg(&err, "'reconnect-ms' option is incompatible with 'fd' address type");
+    }
+    if (!err && opts_get(opts, "reconnect-ms") && c->is_server) {
         error_setg(&err, "'reconnect-ms' option is incompatible with socket in server listen mode");
     }
     error_propagate(errp, err);
@@ -360,7 +380,7 @@ static void socket_close(Chardev *c)
     }
 }
 
-const ChardevBackend chardev_socket = {
+const ChardevClass chardev_socket = {
     .name = "socket",
     .params = (const char *const[]){"path", "host", "port", "fd", "server", "wait", "reconnect-ms", NULL},
     .open = socket_open,

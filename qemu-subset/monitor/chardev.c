@@ -404,9 +404,16 @@ const char *chardev_label(const Chardev *c)
     return c->label;
 }
 
-const char *chardev_filename(const Chardev *c)
+char *chardev_filename(const Chardev *c)
 {
-    return c->filename ? c->filename : c->backend->name;
+    const char *name = c->filename ? c->filename : c->backend->name;
+
+    return c->backend == &chardev_socket && c->in_fd < 0 ? g_strdup_printf("disconnected:%s", name) : g_strdup(name);
+}
+
+const char *chardev_pty_name(const Chardev *c)
+{
+    return c->backend == &chardev_pty ? c->filename + strlen("pty:") : NULL;
 }
 
 bool chardev_frontend_open(const Chardev *c)
@@ -437,7 +444,7 @@ static void chardev_free(Chardev *c)
     g_free(c);
 }
 
-Chardev *chardev_create(const char *id, const ChardevBackend *backend, const Opts *opts, Error **errp)
+Chardev *chardev_create(const char *id, const ChardevClass *backend, const Opts *opts, Error **errp)
 {
     Chardev *c = g_new0(Chardev, 1);
 
@@ -454,6 +461,25 @@ Chardev *chardev_create(const char *id, const ChardevBackend *backend, const Opt
         return NULL;
     }
     return c;
+}
+
+bool chardev_remove(const char *id, Error **errp)
+{
+    Chardev *c = chardev_find(id);
+
+    if (!c) {
+        error_setg(errp, "Chardev '%s' not found", id);
+        return false;
+    }
+    if (c->fe) {
+        error_setg(errp, "Chardev '%s' is busy", id);
+        return false;
+    }
+    if (c->out_fd >= 0) {
+        push_pending(c);
+    }
+    chardev_free(c);
+    return true;
 }
 
 void chardev_cleanup(void)

@@ -21,11 +21,23 @@ typedef struct ChardevFrontend {
     void (*event)(void *opaque, ChardevEvent event);
 } ChardevFrontend;
 
-/* -chardev: "BACKEND,id=ID,...", with "backend" as the implied key. Registers it; NULL with @errp set. */
+/*
+ * -chardev: "BACKEND,id=ID,...", with "backend" as the implied key. Registers it; NULL with @errp set. The name of a
+ * pseudo-terminal is told on @out, or on standard output if that is NULL.
+ */
 Chardev *chardev_new_opts(const char *params, Error **errp);
-Chardev *chardev_new_parsed(const Opts *opts, Error **errp);
+Chardev *chardev_new_parsed(const Opts *opts, GString *out, Error **errp);
+/* The same with any unused @id and without telling anything. */
+Chardev *chardev_add(const char *id, const Opts *opts, Error **errp);
+/* Is there a backend as @opts say; and has it all the keys, if there is? False with @errp set. */
+bool chardev_check_backend(const char *id, const Opts *opts, Error **errp);
+bool chardev_check_keys(const Opts *opts, Error **errp);
+/* What nothing uses; waits for nobody. "Chardev 'ID' is busy" or "not found". */
+bool chardev_remove(const char *id, Error **errp);
+/* The names of the backends, ended by NULL. */
+const char *chardev_backend_name(unsigned int i);
 /* "Available chardev backend types:" and their names. */
-void chardev_print_backends(void);
+void chardev_list_backends(GString *out);
 /*
  * The short form of -qmp, -monitor, -serial and -qtest ("stdio", "unix:PATH,server=on,wait=off", "tcp:H:P", "null",
  * "chardev:ID"). A device made here gets @label. NULL with @errp set; "none" gives NULL without error.
@@ -40,7 +52,10 @@ Chardev *chardev_required(const char *id, Error **errp);
 /* In creation order; NULL begins. */
 Chardev *chardev_next(Chardev *c);
 const char *chardev_label(const Chardev *c);
-const char *chardev_filename(const Chardev *c);
+/* What it is connected to, for people; owned by the caller. */
+char *chardev_filename(const Chardev *c);
+/* The name of the pseudo-terminal; NULL if it is none. */
+const char *chardev_pty_name(const Chardev *c);
 bool chardev_frontend_open(const Chardev *c);
 /* True if the device is standard input and output on a terminal. */
 bool chardev_is_tty(const Chardev *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* QMP commands about the monitor itself and the program: version, commands, character devices, HMP. */
+/* QMP commands about the monitor itself and the program: version, commands, HMP. */
 #include "monitor/private.h"
 
 #include "qapi/qapi-commands-control.h"
@@ -41,20 +41,6 @@ void qmp_query_qmp_schema(json_t *args, json_t **ret, Error **errp)
     *ret = list;
 }
 
-ChardevInfoList *qmp_query_chardev(Error **errp)
-{
-    ChardevInfoList *list = NULL;
-
-    for (Chardev *c = chardev_next(NULL); c; c = chardev_next(c)) {
-        ChardevInfo *info = g_new0(ChardevInfo, 1);
-        info->label = g_strdup(chardev_label(c));
-        info->filename = g_strdup(chardev_filename(c));
-        info->frontend_open = chardev_frontend_open(c);
-        QAPI_LIST_PREPEND(list, info);
-    }
-    return list;
-}
-
 char *qmp_human_monitor_command(const char *command_line, bool has_cpu_index, int64_t cpu_index, Error **errp)
 {
     g_autoptr(GString) out = g_string_new(NULL);
@@ -71,15 +57,7 @@ static void hmp_info_version(json_t *args, GString *out)
     g_string_append_printf(out, "%d.%d.%d\n", QEMU_VERSION_MAJOR, QEMU_VERSION_MINOR, QEMU_VERSION_MICRO);
 }
 
-static void hmp_info_chardev(json_t *args, GString *out)
-{
-    for (Chardev *c = chardev_next(NULL); c; c = chardev_next(c)) {
-        g_string_append_printf(out, "%s: filename=%s\n", chardev_label(c), chardev_filename(c));
-    }
-}
-
 const HmpCommand monitor_hmp_commands[] = {
     {"info version", "", "", "show the version of QEMU", hmp_info_version},
-    {"info chardev", "", "", "show the character devices", hmp_info_chardev},
     {0},
 };

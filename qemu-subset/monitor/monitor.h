@@ -34,8 +34,8 @@ void monitor_register_types(void);
 /* -mon, -qmp, -qmp-pretty, -monitor: an object /objects/compat_monitorN on @c. False with @errp set. */
 bool monitor_new_compat(Chardev *c, bool qmp, bool pretty, Error **errp);
 
-/* The monitor's own HMP commands: help and info, and those about itself. */
-extern const HmpCommand hmp_help_commands[], monitor_hmp_commands[];
+/* The monitor's own HMP commands: help and info, and those about itself and character devices. */
+extern const HmpCommand hmp_help_commands[], monitor_hmp_commands[], chardev_hmp_commands[];
 
 /* Run one HMP line and append its answer to @out, with '\n' line ends. */
 void hmp_run_line(const char *line, GString *out);

@@ -9,6 +9,6 @@
 #include "virtio/commands.h"
 
 const HmpCommand *const hmp_command_tables[] = {
-    hmp_help_commands, monitor_hmp_commands, object_hmp_commands, block_hmp_commands, guest_hmp_commands,
-    virtio_hmp_commands, NULL,
+    hmp_help_commands, monitor_hmp_commands, chardev_hmp_commands, object_hmp_commands, block_hmp_commands,
+    guest_hmp_commands, virtio_hmp_commands, NULL,
 };

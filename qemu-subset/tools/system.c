@@ -93,10 +93,12 @@ static bool apply_chardev(const OptionUse *u, Error **errp)
     switch (u->id) {
     case OPTION_CHARDEV:
         if (u->help) {
-            chardev_print_backends();
+            g_autoptr(GString) out = g_string_new(NULL);
+            chardev_list_backends(out);
+            fputs(out->str, stdout);
             exit(0);
         }
-        return chardev_new_parsed(u->opts, errp);
+        return chardev_new_parsed(u->opts, NULL, errp);
     case OPTION_MONITOR:
     case OPTION_QMP:
     case OPTION_QMP_PRETTY:

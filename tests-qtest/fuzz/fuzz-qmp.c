@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 /* Commands that would end the run, want a session, or write where the input says. */
-static const char *const left_out[] = {"quit", "qmp_capabilities", "screendump", "pmemsave", "memsave", "chardev-add", "system_powerdown", NULL};
+static const char *const left_out[] = {"quit", "qmp_capabilities", "screendump", "pmemsave", "memsave", "chardev-add",
+    "chardev-change", "system_powerdown", NULL};
 
 static const char *const words[] = {
     "'id': ", "'d0'", "'d1'", "'d2'", "'d4'", "'node-name': ", "'disk0'", "'disk1'", "'disk2'", "'n1'", "'n2'", "'driver': ",

@@ -30,6 +30,9 @@ static const ChardevCase chardev_cases[] = {
      "Failed to bind socket to /proc/nosuch/socket: No such file or directory"},
     {"endless-reconnect-as-server", "socket,id=x,path=/nosuch,server=on,reconnect-ms=18446744073709551615",
      "'reconnect-ms' option is incompatible with socket in server listen mode"},
+    {"reconnect-as-server", "socket,id=x,path=/nosuch,server=on,reconnect-ms=0",
+     "'reconnect-ms' option is incompatible with socket in server listen mode"},
+    {"reconnect-without-address", "socket,id=x,fd=0,reconnect-ms=1", "'reconnect-ms' option is incompatible with 'fd' address type"},
     {"server-garbage", "socket,id=x,path=/nosuch,server=perhaps", "Parameter 'server' expects 'on' or 'off'"},
     {"file-without-path", "file,id=x", "chardev: file: no filename given"},
 };
@@ -228,6 +231,56 @@ static void test_connect_to_busy(const void *start)
     end();
 }
 
+static void run_passes(int n)
+{
+    for (int i = 0; i < n; i++) {
+        aio_poll(aio_context_main(), false);
+        g_usleep(1000);
+    }
+}
+
+/* A device may go while its address is looked up, while it connects, and while it waits to try again. */
+static void test_remove_while_connecting(void)
+{
+    BusyServer s = {0};
+
+    start_busy_tcp(&s);
+    for (int passes = 0; passes <= 50; passes += 50) {
+        connect_to_busy(&s, "going");
+        run_passes(passes);
+        g_assert_true(chardev_remove("going", &error_abort));
+        g_assert_null(chardev_find("going"));
+        run_passes(50);
+    }
+    end_busy(&s);
+    chardev_new_opts("socket,id=waiting,path=/nosuch/socket,reconnect-ms=20", &error_abort);
+    g_assert_true(chardev_remove("waiting", &error_abort));
+    run_passes(50);
+}
+
+static void test_remove_in_use(void)
+{
+    Object *objects = object_objects();
+    Error *err = NULL;
+
+    g_assert_false(chardev_remove("nosuch", &err));
+    g_assert_cmpstr(error_get_pretty(err), ==, "Chardev 'nosuch' not found");
+    error_free(err);
+    err = NULL;
+    start_server(true);
+    g_autofree char *label = g_strdup(chardev_label(server)), *busy = g_strdup_printf("Chardev '%s' is busy", label);
+    g_assert_false(chardev_remove(label, &err));
+    g_assert_cmpstr(error_get_pretty(err), ==, busy);
+    error_free(err);
+    connect_to_server();
+    hear("\"QMP\"");
+    object_unparent(g_ptr_array_index(objects->child_order, objects->child_order->len - 1));
+    g_assert_true(chardev_remove(label, &error_abort));
+    run_passes(5);
+    g_assert_cmpint(read(client, &(char){0}, 1), ==, 0);
+    end_server();
+}
+
 /* What is under way at the end is in nobody's way. The one has an address, the other still looks for it. */
 static void test_end_while_connecting(void)
 {
@@ -260,6 +313,8 @@ int main(int argc, char **argv)
                          test_failure_is_told_once);
     g_test_add_data_func("/monitor/chardev/connect/tcp-failure-is-told-once", "host=127.0.0.1,port=1",
                          test_failure_is_told_once);
+    g_test_add_func("/monitor/chardev/remove/while-connecting", test_remove_while_connecting);
+    g_test_add_func("/monitor/chardev/remove/in-use", test_remove_in_use);
     g_test_add_func("/monitor/chardev/connect/end-of-the-program", test_end_while_connecting);
     return monitor_env_run();
 }
