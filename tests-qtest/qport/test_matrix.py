@@ -25,6 +25,7 @@ def expected(version):
         'aio-max-events': 0 if since >= (7, 1, 0) else 3,
         'io-uring-max-batch': 0 if since >= (6, 1, 0) else 3,
         'self-scheduled-bh': 0,
+        'file-posix-nonblock': 0,
     }
 
 

@@ -65,9 +65,9 @@ class RunTest(TreeCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return out
 
-    def run_program(self, shape):
+    def run_program(self, shape, sources=None, name=None):
         tree = self.patched(shape)
-        program = self.build(shape, tree)
+        program = self.build(shape, tree, sources, name)
         done = subprocess.run([program], capture_output=True, text=True,
                               check=False, timeout=60)
         self.assertEqual((done.returncode, done.stdout), (0, ''))
@@ -80,6 +80,12 @@ class RunTest(TreeCase):
 
     def test_tree_from_10_2_on(self):
         self.run_program('new')
+
+    def test_files_before_11_0(self):
+        self.run_program('old', [], 'file')
+
+    def test_files_from_11_0_on(self):
+        self.run_program('new', [], 'file')
 
     def test_program_notices_a_missing_series(self):
         tree = self.patched('old', leave_out=('self-scheduled-bh',))
