@@ -3,8 +3,6 @@
 #include "common.h"
 
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 /* A request, or a line of HMP; PATH stands for a name in the scratch directory, in both. */
@@ -182,18 +180,6 @@ static void test_help(void)
     qt_stop(t);
 }
 
-static Qmp *dial(const char *path)
-{
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    g_strlcpy(addr.sun_path, path, sizeof(addr.sun_path));
-    if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-        qos_die("cannot connect to %s", path);
-    }
-    return qmp_new(fd, qos_hang_ms());
-}
-
 /* A second monitor from nothing and back, twice, by the first one. */
 static void test_monitor(void)
 {
@@ -209,7 +195,7 @@ static void test_monitor(void)
         json_decref(qmp_must(t->qmp, "chardev-add", "{s:s, s:{s:s, s:{s:{s:s, s:{s:s}}}}}", "id", "c", "backend", "type",
                              "socket", "data", "addr", "type", "unix", "data", "path", path));
         json_decref(qmp_must(t->qmp, "object-add", "{s:s, s:s, s:s}", "qom-type", "monitor-qmp", "id", "m", "chardev", "c"));
-        Qmp *q = dial(path);
+        Qmp *q = qmp_dial(path);
         json_decref(qmp_negotiate(q));
         json_decref(qmp_must(q, "query-name", NULL));
         g_autofree char *busy = qmp_must_fail(q, "chardev-remove", "{s:s}", "id", "c");

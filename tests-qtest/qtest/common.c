@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 bool common_init(int *argc, char ***argv)
@@ -197,6 +199,18 @@ QTest *start_none(const char *fmt, ...)
     args = g_strdup_vprintf(fmt, ap);
     va_end(ap);
     return qt_start_opts(&o, args);
+}
+
+Qmp *qmp_dial(const char *path)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    g_strlcpy(addr.sun_path, path, sizeof(addr.sun_path));
+    if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+        qos_die("cannot connect to %s", path);
+    }
+    return qmp_new(fd, qos_hang_ms());
 }
 
 char *refusal(const char *fmt, ...)

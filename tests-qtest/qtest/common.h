@@ -47,6 +47,8 @@ typedef enum Way { WAY_QMP, WAY_HMP, WAY_CLI, WAY_CLI_JSON, N_WAYS } Way;
 QTest *start_none(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 /* The same for a start that must fail; returns stderr, free with g_free(). */
 char *refusal(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+/* A connection to a QMP server that listens at @path; dies if there is none. */
+Qmp *qmp_dial(const char *path);
 /* @text has a line that ends with ": @message"; dies otherwise. */
 void check_stderr(const char *text, const char *message);
 /* An integer property of /objects/@id. */

@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,24 +19,12 @@ typedef struct Session {
     char *path;
 } Session;
 
-static Qmp *dial(const char *path)
-{
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    g_strlcpy(addr.sun_path, path, sizeof(addr.sun_path));
-    if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-        qos_die("cannot connect to %s", path);
-    }
-    return qmp_new(fd, qos_hang_ms());
-}
-
 static Session open_session(bool negotiate)
 {
     Session s = {.path = qos_scratch_path("qmp2")};
 
     s.t = start_none("-nodefaults -qmp unix:%s,server=on,wait=off", s.path);
-    s.q = dial(s.path);
+    s.q = qmp_dial(s.path);
     if (negotiate) {
         json_decref(qmp_negotiate(s.q));
     }
@@ -327,7 +313,7 @@ static void test_oob_from_negotiation_on(void)
     g_assert_cmpstr(ids, ==, "1 2 4 3");
     /* The next client starts without. */
     qmp_free(s.q);
-    s.q = dial(s.path);
+    s.q = qmp_dial(s.path);
     json_decref(qmp_negotiate(s.q));
     qmp_send_raw(s.q, "{\"exec-oob\": \"query-name\"}");
     last = qmp_reply_line(s.q);
@@ -394,7 +380,7 @@ static void test_reconnect(void)
         g_autofree char *line = NULL;
 
         qmp_free(s.q);
-        s.q = dial(s.path);
+        s.q = qmp_dial(s.path);
         qmp_send_raw(s.q, "{\"execute\": \"query-name\"}\n");
         g_free(qmp_any_line(s.q));
         line = qmp_reply_line(s.q);
@@ -411,7 +397,7 @@ static void test_half_a_command(void)
 
     qmp_send_raw(s.q, "{\"execute\": \"query-na");
     qmp_free(s.q);
-    s.q = dial(s.path);
+    s.q = qmp_dial(s.path);
     json_decref(qmp_negotiate(s.q));
     json_decref(qmp_must(s.q, "query-name", NULL));
     close_session(&s);
