@@ -26,6 +26,7 @@ def expected(version):
         'io-uring-max-batch': 0 if since >= (6, 1, 0) else 3,
         'self-scheduled-bh': 0,
         'file-posix-nonblock': 0,
+        'aio-poll-yield': 0,
     }
 
 

@@ -87,6 +87,15 @@ class RunTest(TreeCase):
     def test_files_from_11_0_on(self):
         self.run_program('new', [], 'file')
 
+    def test_polling_before_6_1(self):
+        self.run_program('old', [], 'poll')
+
+    def test_polling_from_7_1_to_10_1(self):
+        self.run_program('mid', [], 'poll')
+
+    def test_polling_from_10_2_on(self):
+        self.run_program('new', [], 'poll')
+
     def test_program_notices_a_missing_series(self):
         tree = self.patched('old', leave_out=('self-scheduled-bh',))
         done = subprocess.run([self.build('old', tree)], capture_output=True,

@@ -196,7 +196,8 @@ class BrokenShapeTest(TreeCase):
         for name, shape in FITTING:
             least = 1 if name in ('self-scheduled-bh', 'linux-aio-late-clear',
                                   'io-uring-max-batch',
-                                  'file-posix-nonblock') else 12
+                                  'file-posix-nonblock',
+                                  'aio-poll-yield') else 12
             self.assertGreaterEqual(self.broken(name, shape, change), least)
 
     def test_renamed_anchor(self):

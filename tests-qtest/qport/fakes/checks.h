@@ -13,6 +13,8 @@ extern int fake_ring_error;
 extern int fake_reaps, fake_late_completions, fake_clears, fake_reaps_at_clear;
 extern unsigned fake_kflags;
 extern int fake_interrupts;
+extern int64_t fake_now, fake_look_ns;
+extern unsigned fake_looks, fake_found_at;
 extern void (*fake_on_dispatch)(struct AioContext *ctx);
 
 #define CHECK(x) do { \

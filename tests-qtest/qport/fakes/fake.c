@@ -16,6 +16,8 @@ int fake_clears;
 int fake_reaps_at_clear;
 unsigned fake_kflags;
 int fake_interrupts;
+int64_t fake_now, fake_look_ns;
+unsigned fake_looks, fake_found_at;
 void (*fake_on_dispatch)(struct AioContext *ctx);
 struct AioContext *fake_main_context;
 
@@ -166,6 +168,22 @@ void aio_dispatch(struct AioContext *ctx)
     if (fake_on_dispatch) {
         fake_on_dispatch(ctx);
     }
+}
+
+int64_t fake_clock(void)
+{
+    return fake_now;
+}
+
+/* Takes time, and finds something at last if it is to find anything */
+bool fake_look(int64_t *timeout)
+{
+    fake_now += fake_look_ns;
+    if (++fake_looks != fake_found_at) {
+        return false;
+    }
+    *timeout = 0;
+    return true;
 }
 
 int io_setup(unsigned int events, io_context_t *ctx)

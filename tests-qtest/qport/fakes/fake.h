@@ -77,6 +77,8 @@ void aio_context_unref(struct AioContext *ctx);
 bool fake_pending(struct AioContext *ctx);
 void aio_dispatch(struct AioContext *ctx);
 bool fdmon_io_uring_setup(struct AioContext *ctx, Error **errp);
+int64_t fake_clock(void);
+bool fake_look(int64_t *timeout);
 
 /* Linux AIO */
 struct iocb;
