@@ -100,7 +100,9 @@ QapiSizeResult qapi_parse_size(const char *text, char default_suffix, uint64_t *
     if (shift < 0 || (*s && s[1]) || (fraction > 0 && shift == 0)) {
         return QAPI_SIZE_BAD;
     }
-    uint64_t rest = fraction * (double)(1ull << shift) + 0.5;
+    double bytes = fraction * (double)(1ull << shift);
+    uint64_t rest = (uint64_t)bytes;
+    rest += bytes - (double)rest >= 0.5;
     if (overflow || whole > UINT64_MAX >> shift || (whole << shift) > UINT64_MAX - rest) {
         return QAPI_SIZE_RANGE;
     }

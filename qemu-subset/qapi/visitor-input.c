@@ -243,10 +243,11 @@ static bool open_list(Visitor *v, const char *member, Error **errp)
         return false;
     }
     if (json_is_string(value) && (iv->syntax == QAPI_OPTS || iv->syntax == QAPI_STRING)) {
-        value = expanded = list_from_text(json_string_value(value));
-        if (!value) {
+        expanded = list_from_text(json_string_value(value));
+        if (!expanded) {
             return wrong_text(v, member, "list of uint64 values or ranges", errp);
         }
+        value = expanded;
     }
     if (!json_is_array(value)) {
         return wrong_type(v, member, "array", errp);

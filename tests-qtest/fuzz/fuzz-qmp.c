@@ -140,7 +140,7 @@ static size_t insert(uint8_t *data, size_t size, size_t max_size, size_t at, con
         return size;
     }
     memmove(data + at + len, data + at, size - at);
-    memcpy(data + at, text, len);
+    memcpy(data + at, text, len); /* NOLINT(bugprone-not-null-terminated-result): bytes, no string */
     return size + len;
 }
 
@@ -152,6 +152,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     while (qmp_commands[commands].name) {
         commands++;
     }
+    g_assert(commands);
     switch (g_rand_int(r) % 8) {
     case 0: {
         const char *name = qmp_commands[g_rand_int(r) % commands].name;

@@ -83,7 +83,7 @@ static void run_disk(AioContext *ctx, int rounds)
             g_assert_cmpint(d[i].done, ==, 1);
             g_assert_cmpint(d[i].res, ==, 512);
             if (r % 2 && r > 2) {
-                g_assert_cmpint(d[i].buf[511], ==, (char)(r - 1 + i));
+                g_assert_true(d[i].buf[511] == (char)(r - 1 + i));
             }
         }
         g_assert_cmpuint(aio_kaio_in_flight(ctx), ==, 0);

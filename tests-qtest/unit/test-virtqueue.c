@@ -61,7 +61,6 @@ static void test_indirect(void)
 static void test_long_chain(void)
 {
     Fixture *f = setup(1024, &plain);
-    VirtQueueElement *e = f->ptrs[0];
 
     for (unsigned int i = 0; i < 1024; i++) {
         put_desc(f, DESC_ADDR, i, DATA_ADDR + 0x10 * i, 16, (i < 1023 ? NEXT : 0) | (i ? WRITE : 0), i + 1);
@@ -73,7 +72,8 @@ static void test_long_chain(void)
     g_assert_cmpuint(virtqueue_pop_batch(f->vq, f->ptrs, 2), ==, 2);
     g_assert_true(f->ptrs[0]->iov != f->ptrs[1]->iov);
     for (unsigned int k = 0; k < 2; k++) {
-        e = f->ptrs[k];
+        VirtQueueElement *e = f->ptrs[k];
+
         g_assert_cmpuint(e->out_num, ==, 1);
         g_assert_cmpuint(e->in_num, ==, 1023);
         for (unsigned int i = 0; i < 1024; i++) {

@@ -99,6 +99,7 @@ static inline void put_desc(Fixture *f, uint64_t table, unsigned int i, uint64_t
 
 static inline void put_avail_entry(Fixture *f, uint16_t head)
 {
+    g_assert(f->num);
     store_le16(f->low + AVAIL_ADDR + 4 + 2 * (f->avail_idx % f->num), head);
     f->avail_idx++;
 }
