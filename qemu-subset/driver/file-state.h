@@ -16,7 +16,7 @@ typedef struct FileLocks {
 typedef struct FileState {
     EngineFile file;
     EngineKind kind;
-    OnOffAuto nonblock; /* x-nonblock */
+    OnOffAuto nonblock; /* x-nonblock; off where it cannot be */
     int writable_fd; /* opened because permissions are about to need it, -1: none */
     char *filename;
     bool is_device; /* host_device */

@@ -97,9 +97,12 @@ static bool choose_engine(FileState *s, const BlockNode *node, const BlockdevOpt
         return false;
     }
     s->nonblock = o->has_x_nonblock ? o->x_nonblock : ON_OFF_AUTO_AUTO;
-    if (s->nonblock == ON_OFF_AUTO_ON && (s->kind != ENGINE_IO_URING || s->is_device)) {
-        error_setg(errp, "x-nonblock=on requires aio=io_uring and a regular file");
-        return false;
+    if (s->kind != ENGINE_IO_URING || s->is_device) {
+        if (s->nonblock == ON_OFF_AUTO_ON) {
+            error_setg(errp, "x-nonblock=on requires aio=io_uring and a regular file");
+            return false;
+        }
+        s->nonblock = ON_OFF_AUTO_OFF;
     }
     s->file.max_batch = o->has_aio_max_batch ? (uint64_t)o->aio_max_batch : 0;
     return true;
@@ -116,8 +119,7 @@ static int set_nonblock(FileState *s, int fd, Error **errp)
     int flags;
 
     if (s->file.fd < 0) { /* else requests are reading it, and another description of the file has what the first one had */
-        s->file.nonblock = s->nonblock == ON_OFF_AUTO_ON || (s->nonblock == ON_OFF_AUTO_AUTO && !s->is_device &&
-                                                             s->kind == ENGINE_IO_URING && engine_file_in_memory(fd));
+        s->file.nonblock = s->nonblock == ON_OFF_AUTO_ON || (s->nonblock == ON_OFF_AUTO_AUTO && engine_file_in_memory(fd));
     }
     if (!s->file.nonblock) {
         return 0;

@@ -97,8 +97,8 @@ static void count_registered(AioContext *ctx, const Registered *r)
 
 /*
  * Copies so long are better shared among processors, and must not keep the loop from the rest of what it serves: from here on
- * workers of the kernel's do them, unless there is nothing else to do meanwhile. On two processors they
- * win from depth 32 on with 256 KiB, from depth 8 on with 1 MiB (docs/performance.md).
+ * workers of the kernel's do them, unless there is nothing else to do meanwhile. On two processors they win from depth 32 on
+ * with 256 KiB, from depth 8 on with 1 MiB (docs/performance.md).
  */
 #define LONG_COPY (256 * 1024)
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <semaphore.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -243,6 +244,48 @@ static void test_nonblock_becomes_writable(void)
     close(fd);
 }
 
+static bool refuse_nonblock;
+
+/* In front of the C library's. */
+int fcntl(int fd, int cmd, ...)
+{
+    va_list ap;
+    long arg;
+
+    va_start(ap, cmd);
+    arg = va_arg(ap, long);
+    va_end(ap);
+    if (refuse_nonblock && cmd == F_SETFL && (arg & O_NONBLOCK)) {
+        errno = EPERM;
+        return -1;
+    }
+    return (int)syscall(SYS_fcntl, fd, cmd, arg);
+}
+
+static int lowest_fd(void)
+{
+    int fd = open("/dev/null", O_RDONLY);
+
+    close(fd);
+    return fd;
+}
+
+static void test_nonblock_fails(void)
+{
+    g_autofree char *path = NULL, *want = NULL, *text = NULL;
+    int fd = memory_file(&path), lowest = lowest_fd();
+
+    if (env_engine_usable("io_uring")) {
+        refuse_nonblock = true;
+        text = env_open_error("driver=file,aio=io_uring,filename=%s", path);
+        refuse_nonblock = false;
+        want = g_strdup_printf("Could not set O_NONBLOCK on '%s': Operation not permitted", path);
+        g_assert_cmpstr(text, ==, want);
+        g_assert_cmpint(lowest_fd(), ==, lowest);
+    }
+    close(fd);
+}
+
 static void test_nonblock_refused(void)
 {
     static const char *const cases[] = {
@@ -267,6 +310,7 @@ int main(int argc, char **argv)
     g_test_add_func("/block/driver/nonblock/io_uring-in-memory", test_nonblock);
     g_test_add_func("/block/driver/nonblock/elsewhere-if-asked", test_nonblock_elsewhere);
     g_test_add_func("/block/driver/nonblock/becomes-writable", test_nonblock_becomes_writable);
+    g_test_add_func("/block/driver/nonblock/fails", test_nonblock_fails);
     g_test_add_func("/block/driver/nonblock/refused", test_nonblock_refused);
     return env_run();
 }
